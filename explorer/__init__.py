@@ -1,0 +1,77 @@
+"""See, predict and really run pipeline-parallel training.
+
+    import explorer as ex
+    ex.explore()                                                  # the app
+    program = ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)   # who does what, in which order
+    trace = ex.simulate(program, ex.Costs(forward=1.0, backward=2.0, latency=0.1))
+    trace.makespan, trace.bubble_ratio, trace.to_frame()
+    ex.timeline(trace)                                            # a plotly figure
+
+Names are loaded on first use, so importing this package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from explorer.core import (
+        Action,
+        Category,
+        Costs,
+        Events,
+        Kind,
+        MemoryChanges,
+        Origin,
+        Overlap,
+        Placement,
+        Program,
+        Trace,
+        Waits,
+        check,
+    )
+    from explorer.errors import ExplorerError
+    from explorer.schedules import schedule, schedules
+    from explorer.simulate import simulate, simulate_events
+
+_HOME = {
+    **dict.fromkeys(("Action", "Category", "Costs", "Events", "Kind", "MemoryChanges", "Origin"), "core"),
+    **dict.fromkeys(("Overlap", "Placement", "Program", "Trace", "Waits", "check"), "core"),
+    **dict.fromkeys(("ExplorerError",), "errors"),
+    **dict.fromkeys(("schedule", "schedules"), "schedules"),
+    **dict.fromkeys(("simulate", "simulate_events"), "simulate"),
+}
+
+__version__ = "0.1.0"
+__all__ = sorted((*_HOME, "__version__"))  # noqa: PLE0605  the table is the list
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+class _Face(ModuleType):
+    """Keeps `explorer.simulate` the function, though a room is called so too.
+
+    Importing a submodule binds it to its package; for the names of the public face that is left out. The rooms
+    stay reachable by `from explorer.simulate import …`.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _HOME and isinstance(value, ModuleType):
+            return
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Face

@@ -1,0 +1,211 @@
+"""Seconds and bytes of actions and messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.core.action import COMPUTE_KINDS, Kind
+from explorer.core.graph import Graph
+from explorer.core.program import Program
+from explorer.core.rules import BACKWARD_MESSAGE, FORWARD_MESSAGE, LOCAL
+from explorer.errors import CostError
+
+Floats = npt.NDArray[np.float64]
+Amount = float | npt.ArrayLike
+
+_PER_STAGE = (
+    *("forward", "backward", "backward_input", "backward_weight", "overlap", "recompute", "optimizer"),
+    *("activation_bytes", "parameter_bytes"),
+)
+_PER_LINK = ("latency", "bandwidth")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Costs:
+    """What one action of one stage costs; a scalar holds for all.
+
+    Seconds and bytes per *stage* are scalars, (n_stages,) or (n_stages, n_micro_batches); those of links scalars
+    or (n_ranks, n_ranks), from row to column; `time_factor` is a scalar or (n_ranks,).
+
+    Attributes:
+        forward: seconds of F.
+        backward: seconds of B. None: I + W where both are given, else twice `forward`.
+        backward_input: seconds of I. None: half of B, or B − W where W is given.
+        backward_weight: seconds of W. None: half of B, or B − I where I is given.
+        overlap: seconds of an F and a B begun together, as one, by the forward's stage. None: their sum.
+        fixed: seconds that every compute action takes besides.
+        recompute: seconds of R; in a program without R actions they are part of each B or I instead.
+        optimizer: seconds of U.
+        latency: seconds from the end of an action to the arrival of an empty message on another rank.
+        bandwidth: bytes per second of a link.
+        time_factor: how many times as long a rank takes as it should; 2 = half as fast.
+        activation_bytes: bytes one micro-batch keeps on a stage from F until its backward has ended.
+        parameter_bytes: bytes of a stage's parameters; gradients are as large.
+        message_bytes: bytes of what a stage hands to the next, and of the gradient that comes back for it.
+    """
+
+    forward: Amount = 1.0
+    backward: Amount | None = None
+    backward_input: Amount | None = None
+    backward_weight: Amount | None = None
+    overlap: Amount | None = None
+    fixed: float = 0.0
+    recompute: Amount = 0.0
+    optimizer: Amount = 0.0
+    latency: Amount = 0.0
+    bandwidth: Amount = np.inf
+    time_factor: Amount = 1.0
+    activation_bytes: Amount = 0.0
+    parameter_bytes: Amount = 0.0
+    message_bytes: Amount = 0.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None:
+                _check_amount(field.name, value)
+
+    @staticmethod
+    def per_rank_share(**amounts: Amount) -> RankShare:
+        """Costs of a *rank's* share of the model, which `for_program` divides among its stages.
+
+        Comparing schedules needs equal work: with twice the stages each costs half.
+
+        Args:
+            amounts: as the attributes of Costs; what is per stage there may be (n_ranks,) here.
+        """
+        return RankShare(Costs(**amounts))  # type: ignore[arg-type]
+
+    def action_seconds(self, program: Program) -> Floats:
+        """(n_actions,) seconds each action takes by itself; messages take none of their rank's time."""
+        forward = self._by_stage("forward", program)
+        full, inputs, weights = self._backwards(program, forward)
+        recompute = self._by_stage("recompute", program)
+        if not (program.kind == Kind.R).any():
+            full, inputs = full + recompute, inputs + recompute
+        zero = np.zeros_like(forward)
+        of_kind = {Kind.F: forward, Kind.B: full, Kind.I: inputs, Kind.W: weights, Kind.R: recompute}
+        of_kind[Kind.U] = self._by_stage("optimizer", program)
+        table = np.stack([of_kind.get(kind, zero) for kind in Kind])
+        seconds = table[program.kind, program.stage, np.maximum(program.micro_batch, 0)]
+        seconds = seconds + np.where(np.isin(program.kind, COMPUTE_KINDS), self.fixed, 0.0)
+        return np.asarray(seconds * self._by_rank("time_factor", program)[program.rank_of_action])
+
+    def slot_seconds(self, program: Program) -> Floats:
+        """(n_slots,) seconds each slot takes: the sum of its actions, or `overlap` for an F with a backward."""
+        actions = self.action_seconds(program)
+        if program.n_slots == program.n_actions:
+            return actions
+        seconds = np.add.reduceat(actions, program.slot_offsets[:-1])
+        if self.overlap is not None:
+            forward = (program.kind == Kind.F) & (np.diff(program.slot_offsets)[program.slot_of_action] > 1)
+            rows = np.flatnonzero(forward)
+            slot = program.slot_of_action[rows]
+            amount = self._by_stage("overlap", program)[program.stage[rows], program.micro_batch[rows]]
+            seconds[slot] = (amount + self.fixed) * self._by_rank("time_factor", program)[program.rank_of_slot[slot]]
+        return np.asarray(seconds)
+
+    def edge_seconds(self, graph: Graph) -> Floats:
+        """(n_edges,) seconds that pass between the two ends of each edge: a message's way, or a lag."""
+        program, edges = graph.program, graph.dependencies
+        source, target = program.rank_of_action[edges.source], program.rank_of_action[edges.target]
+        latency, bandwidth = self._by_link("latency", program), self._by_link("bandwidth", program)
+        away = (edges.message != LOCAL) & (source != target)
+        seconds = edges.lag.copy()
+        if away.any():
+            row, column = source[away], target[away]
+            transfer = self.edge_bytes(graph)[away] / bandwidth[row, column]
+            seconds[away] += latency[row, column] + transfer
+        return seconds
+
+    def edge_bytes(self, graph: Graph) -> Floats:
+        """(n_edges,) bytes that travel along each edge; 0 where nothing does."""
+        program, edges = graph.program, graph.dependencies
+        sizes = self._by_stage("message_bytes", program)
+        # stage s sends its output forward, and stage s + 1 sends the gradient of that same output back
+        stage = program.stage[edges.source] - (edges.message == BACKWARD_MESSAGE)
+        travels = (edges.message == FORWARD_MESSAGE) | (edges.message == BACKWARD_MESSAGE)
+        micro_batch = np.maximum(program.micro_batch[edges.source], 0)
+        return np.where(travels, sizes[np.maximum(stage, 0), micro_batch], 0.0)
+
+    def bytes_of_stage(self, name: str, program: Program) -> Floats:
+        """(n_stages, n_micro_batches) of `activation_bytes`, `parameter_bytes` or `message_bytes`."""
+        return self._by_stage(name, program)
+
+    def _backwards(self, program: Program, forward: Floats) -> tuple[Floats, Floats, Floats]:
+        """B, I and W, each from what is given of them."""
+        given = {
+            name: None if getattr(self, name) is None else self._by_stage(name, program)
+            for name in ("backward", "backward_input", "backward_weight")
+        }
+        full, inputs, weights = given.values()
+        if full is None:
+            full = inputs + weights if inputs is not None and weights is not None else 2 * forward
+        if inputs is None:
+            inputs = full / 2 if weights is None else np.maximum(full - weights, 0.0)
+        if weights is None:
+            weights = np.maximum(full - inputs, 0.0)
+        return full, inputs, weights
+
+    def _by_stage(self, name: str, program: Program) -> Floats:
+        value = np.asarray(getattr(self, name), np.float64)
+        shape = (program.n_stages, program.n_micro_batches)
+        if value.shape not in ((), shape[:1], shape):
+            raise _shape_error(name, value, f"a number, ({shape[0]},) or {shape}, by stage and micro-batch")
+        return np.broadcast_to(value[:, None] if value.ndim == 1 else value, shape)
+
+    def _by_rank(self, name: str, program: Program) -> Floats:
+        value = np.asarray(getattr(self, name), np.float64)
+        if value.shape not in ((), (program.n_ranks,)):
+            raise _shape_error(name, value, f"a number or ({program.n_ranks},), by rank")
+        return np.broadcast_to(value, program.n_ranks)
+
+    def _by_link(self, name: str, program: Program) -> Floats:
+        value = np.asarray(getattr(self, name), np.float64)
+        shape = (program.n_ranks, program.n_ranks)
+        if value.shape not in ((), shape):
+            raise _shape_error(name, value, f"a number or {shape}, from rank to rank")
+        return np.broadcast_to(value, shape)
+
+
+@dataclass(frozen=True, eq=False)
+class RankShare:
+    """Costs of a rank's share of the model, before they are divided among its stages."""
+
+    share: Costs
+
+    def for_program(self, program: Program) -> Costs:
+        """The costs per stage that give every rank of `program` this share of work."""
+        amounts = {
+            name: self._divided(name, program) for name in _PER_STAGE if getattr(self.share, name) is not None
+        }
+        return replace(self.share, **amounts)
+
+    def _divided(self, name: str, program: Program) -> Amount:
+        value = np.asarray(getattr(self.share, name), np.float64)
+        if value.ndim == 1:
+            if value.shape != (program.n_ranks,):
+                raise _shape_error(name, value, f"a number or ({program.n_ranks},), by rank, for a rank's share")
+            value = value[program.placement.routes[0]]
+        divided: Amount = value * (program.n_ranks / program.n_stages)
+        return divided
+
+
+def _check_amount(name: str, value: Amount) -> None:
+    try:
+        array = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise CostError(f"{name} is a number or an array of numbers; got {value!r}", argument=name) from None
+    lowest = "above 0" if name in ("bandwidth", "time_factor") else "0 or more"
+    fine = (array > 0) if name in ("bandwidth", "time_factor") else (array >= 0)
+    finite = np.isfinite(array) | (name == "bandwidth")
+    if not (fine & finite).all():
+        worst = array.reshape(-1)[~(fine & finite).reshape(-1)][0]
+        raise CostError(f"{name} is {lowest} and finite; got {worst:g}", argument=name)
+
+
+def _shape_error(name: str, value: Floats, wanted: str) -> CostError:
+    return CostError(f"{name} is {wanted}; got shape {value.shape}", argument=name)

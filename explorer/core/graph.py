@@ -1,0 +1,153 @@
+"""A program's dependencies as arrays with an order to visit them in: made once, swept many times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.core.kernels import kernel
+from explorer.core.program import Program
+from explorer.core.rules import Dependencies, check_complete, dependencies, neighbourhood
+from explorer.errors import CircularWaitError
+
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Slots and what they wait for besides the order of their rank.
+
+    Attributes:
+        program: that this was made of.
+        dependencies: between actions, sorted by the slot of their target.
+        edge_offsets: (n_slots + 1,) int64, where each slot's incoming edges begin in `dependencies`.
+        source_slot: (n_edges,) int64, slot of each edge's source.
+        order: (n_slots,) int64, the slots so that each comes after all it waits for.
+    """
+
+    program: Program
+    dependencies: Dependencies
+    edge_offsets: Indices
+    source_slot: Indices
+    order: Indices
+
+
+@lru_cache(maxsize=16)
+def graph_of(program: Program) -> Graph:
+    """The graph of `program`, checked; kept, so that moving a cost slider re-runs only the sweep.
+
+    Raises:
+        ProgramError: if an action is missing, doubled, misplaced or out of range.
+        CircularWaitError: if actions wait for each other in a circle.
+    """
+    check_complete(program)
+    found = dependencies(program)
+    slot = program.slot_of_action
+    row, edge_offsets = _by_target(slot[found.target], program.n_slots)
+    found = Dependencies(*(np.ascontiguousarray(column[row]) for column in found))
+    source_slot = slot[found.source]
+    order = np.empty(program.n_slots, np.int64)
+    reached = np.empty(program.n_ranks, np.int64)
+    done = _visit(program.rank_offsets, program.rank_of_slot, edge_offsets, source_slot, order, reached)
+    if done < program.n_slots:
+        raise _circle(program, edge_offsets, source_slot, reached)
+    return Graph(program, found, edge_offsets, source_slot, order)
+
+
+def check(program: Program) -> Program:
+    """Give `program` back if it is complete and can finish.
+
+    Raises:
+        ProgramError: if an action is missing, doubled, misplaced or out of range; it names rank, slot and action
+            and draws the neighbourhood.
+        CircularWaitError: if actions wait for each other in a circle; it names the chain.
+    """
+    return graph_of(program).program
+
+
+@kernel
+def _by_target(target, n_slots):  # type: ignore[no-untyped-def]
+    """Counting sort: the rows in order of their target, and where each target's rows begin."""
+    offsets = np.zeros(n_slots + 1, np.int64)
+    for t in target:
+        offsets[t + 1] += 1
+    for k in range(n_slots):
+        offsets[k + 1] += offsets[k]
+    place = offsets[:-1].copy()
+    row = np.empty(len(target), np.int64)
+    for i in range(len(target)):
+        row[place[target[i]]] = i
+        place[target[i]] += 1
+    return row, offsets
+
+
+@kernel
+def _visit(rank_offsets, rank_of_slot, edge_offsets, source, order, reached):  # type: ignore[no-untyped-def]
+    """Let each rank run until it must wait; fill `order` and how far each rank came; count the slots done.
+
+    A waiting rank hangs in the list of the one slot it waits for and is taken up again when that is done.
+    """
+    n_ranks = len(rank_offsets) - 1
+    n_slots = len(rank_of_slot)
+    done = np.zeros(n_slots, np.bool_)
+    first_waiter = np.full(n_slots, -1, np.int64)
+    next_waiter = np.full(n_ranks, -1, np.int64)
+    ready = np.empty(n_ranks, np.int64)
+    for rank in range(n_ranks):
+        ready[rank] = n_ranks - 1 - rank
+        reached[rank] = rank_offsets[rank]
+    n_ready, n_done = n_ranks, 0
+    while n_ready:
+        n_ready -= 1
+        rank = ready[n_ready]
+        while reached[rank] < rank_offsets[rank + 1]:
+            slot = reached[rank]
+            blocker = -1
+            for edge in range(edge_offsets[slot], edge_offsets[slot + 1]):
+                if not done[source[edge]]:
+                    blocker = source[edge]
+                    break
+            if blocker >= 0:
+                next_waiter[rank] = first_waiter[blocker]
+                first_waiter[blocker] = rank
+                break
+            order[n_done] = slot
+            n_done += 1
+            done[slot] = True
+            reached[rank] += 1
+            waiter = first_waiter[slot]
+            while waiter >= 0:
+                ready[n_ready] = waiter
+                n_ready += 1
+                waiter = next_waiter[waiter]
+    return n_done
+
+
+def _circle(program: Program, edge_offsets: Indices, source: Indices, reached: Indices) -> CircularWaitError:
+    """Follow, from a rank that could not go on, who waits for whom until a rank comes up again."""
+    waits_for: dict[int, tuple[int, int]] = {}  # rank → (its slot, the slot it waits for)
+    for rank in range(program.n_ranks):
+        slot = int(reached[rank])
+        if slot < program.rank_offsets[rank + 1]:
+            edges = source[edge_offsets[slot] : edge_offsets[slot + 1]]
+            blocked = [s for s in edges.tolist() if s >= reached[program.rank_of_slot[s]]]
+            waits_for[rank] = slot, blocked[0]
+    rank, seen = next(iter(waits_for)), []
+    while rank not in seen:
+        seen.append(rank)
+        rank = int(program.rank_of_slot[waits_for[rank][1]])
+    links = [(rank, *waits_for[rank]) for rank in seen[seen.index(rank) :]]
+    chain = tuple((r, int(slot - program.rank_offsets[r]), str(program.slot(slot))) for r, slot, _ in links)
+    words = [
+        f"rank {r} slot {place} {action} waits for {program.slot(blocker)}"
+        for (r, place, action), (_, _, blocker) in zip(chain, links, strict=True)
+    ]
+    drawn = "; ".join(f"rank {r}: {neighbourhood(program, r, place)}" for r, place, _ in chain)
+    return CircularWaitError(
+        f"a program must be able to finish; these wait for each other in a circle: {' → '.join(words)}. "
+        f"Move one of them ({drawn})",
+        chain=chain,
+    )

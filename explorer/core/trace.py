@@ -1,0 +1,124 @@
+"""A run as a value: simulated, executed, recorded or imported, all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.core import metrics
+from explorer.core.costs import Costs
+from explorer.core.events import Events, MemoryChanges
+from explorer.core.program import Program
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What a pipeline did, when.
+
+    Measures are per step; a trace of several steps gives their median without the first.
+
+    Attributes:
+        events: what happened.
+        program: the orders that ran.
+        memory: changes of memory; empty where unknown.
+        costs: that it was simulated with, or None.
+        clock: what `start` and `end` were read from: "simulated", "virtual" (measured durations laid on a clock a
+            rank, links modelled) or "real".
+        version: of this format.
+    """
+
+    events: Events
+    program: Program
+    memory: MemoryChanges = field(default_factory=lambda: MemoryChanges.of(step=()))
+    costs: Costs | None = None
+    clock: str = "simulated"
+    version: int = FORMAT_VERSION
+
+    @property
+    def n_ranks(self) -> int:
+        """Number of pipeline ranks."""
+        return self.program.n_ranks
+
+    @cached_property
+    def steps(self) -> list[int]:
+        """Numbers of the training steps it holds."""
+        return [int(step) for step in np.unique(self.events.step)]
+
+    def step(self, number: int) -> Trace:
+        """The one step `number` of it."""
+        return Trace(
+            self.events.take(self.events.step == number),
+            self.program,
+            self.memory.take(self.memory.step == number),
+            self.costs,
+            self.clock,
+        )
+
+    @cached_property
+    def makespan(self) -> float:
+        """Seconds from the first start to the last end over all ranks."""
+        return float(self._median(metrics.makespan))
+
+    @cached_property
+    def bubble_ratio(self) -> float:
+        """Idle time as a share of ranks × makespan."""
+        return float(self._median(lambda events: metrics.bubble_ratio(events, self.n_ranks)))
+
+    @cached_property
+    def bubble_overhead(self) -> float:
+        """Idle time over busy time."""
+        return float(self._median(lambda events: metrics.bubble_overhead(events, self.n_ranks)))
+
+    @cached_property
+    def idle_per_rank(self) -> npt.NDArray[np.float64]:
+        """(n_ranks,) seconds of the makespan in which each rank does not compute."""
+        return self._median(lambda events: metrics.idle_per_rank(events, self.n_ranks))
+
+    @cached_property
+    def span_per_rank(self) -> npt.NDArray[np.float64]:
+        """(n_ranks,) seconds from each rank's own first start to its own last end."""
+        return self._median(lambda events: metrics.span_per_rank(events, self.n_ranks))
+
+    @cached_property
+    def peak_in_flight(self) -> npt.NDArray[np.int64]:
+        """(n_ranks,) the most (stage, micro-batch) pairs each rank holds at once."""
+        counts = self._median(lambda events: metrics.peak_in_flight(events, self.n_ranks))
+        return np.asarray(counts, np.int64)
+
+    def summary(self) -> dict[str, Any]:
+        """The measures above by name, as plain numbers and lists."""
+        return {
+            "makespan": self.makespan,
+            "bubble_ratio": self.bubble_ratio,
+            "bubble_overhead": self.bubble_overhead,
+            "idle_per_rank": self.idle_per_rank.tolist(),
+            "peak_in_flight": self.peak_in_flight.tolist(),
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """The events as a DataFrame, with kind, stream and origin spelled out."""
+        return self.events.to_frame()
+
+    def __repr__(self) -> str:
+        return (
+            f"Trace({self.program.name!r}, clock={self.clock!r}, n_ranks={self.n_ranks}, n_events={len(self.events)}, "
+            f"makespan={self.makespan:.6g}, bubble_ratio={self.bubble_ratio:.4f})"
+        )
+
+    def _median(self, measure: Callable[[Events], Any]) -> npt.NDArray[np.float64]:
+        """The measure of the one step, or its median over all but the first."""
+        steps = self.steps[1:] or self.steps
+        if len(self.steps) <= 1:
+            return np.asarray(measure(self.events))
+        values = [measure(self.events.take(self.events.step == step)) for step in steps]
+        return np.asarray(np.median(values, axis=0))

@@ -1,0 +1,89 @@
+"""Every schedule by name: one file each, and this written-out registry."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from explorer.core import Program
+from explorer.errors import ScheduleError
+from explorer.schedules.forward_only import forward_only
+from explorer.schedules.gpipe import gpipe
+from explorer.schedules.interleaved_1f1b import interleaved_1f1b
+from explorer.schedules.naive import naive
+from explorer.schedules.one_f_one_b import one_f_one_b
+from explorer.schedules.recipe import Recipe
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["REGISTRY", "Recipe", "schedule", "schedules"]
+
+_ANY = "any numbers; one stage a rank"
+
+REGISTRY: Mapping[str, Recipe] = MappingProxyType(
+    {
+        recipe.name: recipe
+        for recipe in (
+            Recipe("naive", "Naive", naive, _ANY),
+            Recipe("gpipe", "GPipe", gpipe, _ANY),
+            Recipe("1f1b", "1F1B", one_f_one_b, _ANY),
+            Recipe(
+                "interleaved_1f1b",
+                "Interleaved 1F1B",
+                interleaved_1f1b,
+                "n_micro_batches a multiple of n_ranks; two or more stages a rank",
+                n_chunks=2,
+                any_chunks=True,
+            ),
+            Recipe("forward_only", "Forward only", forward_only, "any numbers", any_chunks=True, trains=False),
+        )
+    }
+)
+
+
+def schedule(name: str, *, n_ranks: int, n_micro_batches: int, n_chunks: int | None = None, **options: Any) -> Program:
+    """The program of the schedule called `name`.
+
+    Args:
+        name: as in `schedules()`.
+        n_ranks: pipeline ranks.
+        n_micro_batches: micro-batches in a step.
+        n_chunks: stages a rank; None for the fewest the schedule has.
+        options: further arguments of that schedule.
+
+    Raises:
+        ScheduleError: if there is no such schedule, or not for these numbers; it names the nearest that do.
+
+    Example:
+        >>> import explorer as ex
+        >>> print(ex.schedule("1f1b", n_ranks=2, n_micro_batches=2))
+        rank 0: 0F0 0F1 0B0 0B1
+        rank 1: 1F0 1B0 1F1 1B1
+    """
+    recipe = REGISTRY.get(name) if isinstance(name, str) else None
+    if recipe is None:
+        raise ScheduleError(_unknown(name), argument="schedule")
+    unknown = sorted(set(options) - set(recipe.options))
+    if unknown:
+        has = ", ".join(("n_ranks", "n_micro_batches", "n_chunks", *recipe.options))
+        raise ScheduleError(f"{name} takes {has}; got {unknown[0]}; leave it out", argument=unknown[0])
+    n_chunks = recipe.n_chunks if n_chunks is None else n_chunks
+    return recipe.build(n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_chunks=n_chunks, **options)
+
+
+def schedules() -> pd.DataFrame:
+    """Every schedule by name: title, what it is, which numbers it exists for, stages a rank."""
+    import pandas as pd
+
+    rows = [(r.name, r.title, r.summary, r.needs, r.n_chunks, ", ".join(r.options)) for r in REGISTRY.values()]
+    columns = ["name", "title", "summary", "needs", "n_chunks", "options"]
+    return pd.DataFrame(rows, columns=columns).set_index("name")
+
+
+def _unknown(name: object) -> str:
+    near = difflib.get_close_matches(str(name).lower(), REGISTRY, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}?" if near else "choose one of these"
+    return f"a schedule is one of {', '.join(REGISTRY)}; got {str(name)!r}; {hint}"

@@ -1,0 +1,84 @@
+"""What the registry knows of a schedule, and the checks that schedules share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.core import Kind, Program, RankOrder
+from explorer.errors import ScheduleError
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A schedule by name: numbers → Program.
+
+    Attributes:
+        name: in the registry.
+        title: as a person writes it.
+        build: makes the program; keyword arguments `n_ranks`, `n_micro_batches`, `n_chunks` and those in `options`.
+        needs: in one line, which numbers it exists for.
+        n_chunks: stages a rank unless asked for otherwise.
+        any_chunks: whether more or fewer than that are possible.
+        options: names of further arguments.
+        trains: whether it runs backward.
+    """
+
+    name: str
+    title: str
+    build: Callable[..., Program]
+    needs: str
+    n_chunks: int = 1
+    any_chunks: bool = False
+    options: tuple[str, ...] = ()
+    trains: bool = True
+
+    @property
+    def summary(self) -> str:
+        """The first line of its docstring."""
+        return (self.build.__doc__ or "").strip().split("\n")[0]
+
+
+def check_counts(**counts: int) -> None:
+    """Refuse counts that are not whole numbers of at least 1.
+
+    Raises:
+        ScheduleError: naming the argument and the nearest legal value.
+    """
+    for name, count in counts.items():
+        whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
+        if not whole or count < 1:
+            raise ScheduleError(f"{name} is a whole number of at least 1; got {count!r}; try 1", argument=name, legal=(1,))
+
+
+def one_stage_a_rank(name: str, n_chunks: int, *, instead: str) -> None:
+    """Refuse chunks where a schedule has none.
+
+    Raises:
+        ScheduleError: with 1 as the legal value, and the schedule that does have chunks.
+    """
+    check_counts(n_chunks=n_chunks)
+    if n_chunks != 1:
+        raise ScheduleError(
+            f"{name} runs one stage a rank, so n_chunks is 1; got {n_chunks}; try 1, or {instead}",
+            argument="n_chunks",
+            legal=(1,),
+        )
+
+
+def one_stage_order(stage: int, kinds: npt.NDArray[np.int8]) -> RankOrder:
+    """The order of a rank with one stage: `kinds` in turn, each kind through the micro-batches from 0 on."""
+    micro_batch = np.empty(len(kinds), np.int32)
+    for kind in np.unique(kinds):
+        rows = np.flatnonzero(kinds == kind)
+        micro_batch[rows] = np.arange(len(rows))
+    return RankOrder(kinds, np.full(len(kinds), stage, np.int32), micro_batch)
+
+
+def warm_up_then_alternate(n_actions: int, warm_up: int) -> npt.NDArray[np.int8]:
+    """(2 · n_actions,) kinds: `warm_up` forwards, then a forward and a backward in turn, then the backwards left."""
+    steady = np.tile(np.array([Kind.F, Kind.B], np.int8), n_actions - warm_up)
+    return np.concatenate([np.full(warm_up, Kind.F, np.int8), steady, np.full(warm_up, Kind.B, np.int8)])

@@ -1,0 +1,31 @@
+"""Program + Costs → Trace."""
+
+from __future__ import annotations
+
+from explorer.core import Costs, Program, Trace, graph_of
+from explorer.simulate.engine import simulate_events
+from explorer.simulate.layout import lay_out, modelled_memory, slot_times
+
+__all__ = ["lay_out", "modelled_memory", "simulate", "simulate_events", "slot_times"]
+
+
+def simulate(program: Program, costs: Costs | None = None) -> Trace:
+    """The trace of `program` under `costs`: every slot as early as its rank and what it waits for allow.
+
+    Args:
+        program: any program that `check` approves.
+        costs: seconds and bytes; `Costs()` if not given, which is F = 1, B = 2 and free messages.
+
+    Raises:
+        ProgramError: if the program is incomplete or cannot finish.
+        CostError: if a cost has the wrong shape.
+
+    Example:
+        >>> import explorer as ex
+        >>> ex.simulate(ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)).makespan
+        33.0
+    """
+    costs = costs or Costs()
+    graph = graph_of(program)
+    start, end = slot_times(graph, costs.slot_seconds(program), costs.edge_seconds(graph))
+    return Trace(lay_out(graph, costs, start, end), program, modelled_memory(graph, costs, start, end), costs)

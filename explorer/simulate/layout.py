@@ -1,0 +1,182 @@
+"""The fast sweep: when each slot starts and ends, given how long it takes. The dependency rule is the graph's."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.core import Category, Costs, Events, Graph, Kind, MemoryChanges, Origin, Stream, kernel
+from explorer.core.rules import BACKWARD_MESSAGE, LOCAL
+
+Floats = npt.NDArray[np.float64]
+
+
+def slot_times(graph: Graph, slot_seconds: Floats, edge_seconds: Floats) -> tuple[Floats, Floats]:
+    """Start and end of each slot, both (n_slots,) seconds: as early as its rank and what it waits for allow."""
+    start = np.empty(graph.program.n_slots)
+    end = np.empty(graph.program.n_slots)
+    _sweep(
+        graph.order,
+        graph.program.rank_of_slot,
+        graph.program.n_ranks,
+        graph.edge_offsets,
+        graph.source_slot,
+        graph.dependencies.from_start,
+        edge_seconds,
+        slot_seconds,
+        start,
+        end,
+    )
+    return start, end
+
+
+def lay_out(graph: Graph, costs: Costs, start: Floats, end: Floats, *, step: int = 0, measured: bool = False) -> Events:
+    """The events of slots at these times, and of the messages between them.
+
+    Args:
+        graph: of the program that ran.
+        costs: whose links the messages take.
+        start: (n_slots,) seconds.
+        end: (n_slots,) seconds.
+        step: number of the training step.
+        measured: whether the slots were really run; the messages are modelled even then.
+
+    Returns:
+        The actions by rank and start, then the messages that take time, by sender and start.
+    """
+    program = graph.program
+    slot = program.slot_of_action
+    idle = start - _free_since(program.rank_offsets, end)
+    actions = Events.of(
+        step=step,
+        rank=program.rank_of_action,
+        stage=program.stage,
+        micro_batch=program.micro_batch,
+        segment=program.segment,
+        kind=program.kind,
+        slot=slot - program.rank_offsets[program.rank_of_action],
+        stream=_stream_of(program.kind),
+        start=start[slot],
+        end=end[slot],
+        wait=np.maximum(idle, 0.0)[slot],
+        peer=program.peer,
+        origin=Origin.MEASURED if measured else Origin.SIMULATED,
+    )
+    origin = Origin.MODELLED if measured else Origin.SIMULATED
+    return Events.concatenate(actions, _messages(graph, costs, end, step=step, origin=origin))
+
+
+def modelled_memory(graph: Graph, costs: Costs, start: Floats, end: Floats, *, step: int = 0) -> MemoryChanges:
+    """The memory that `costs` say is held: parameters and gradients throughout, activations from F to B or W.
+
+    Nothing is returned where the costs name no bytes.
+    """
+    program = graph.program
+    activation = costs.bytes_of_stage("activation_bytes", program)
+    parameter = costs.bytes_of_stage("parameter_bytes", program)[:, 0]
+    tables = []
+    if activation.any():
+        tables.append(_activations(graph, activation, start, end, step))
+    if parameter.any():
+        tables.extend(_weights(graph, parameter, float(start.min(initial=0.0)), step))
+    return MemoryChanges.concatenate(*tables) if tables else MemoryChanges.of(step=())
+
+
+def _activations(graph: Graph, size: Floats, start: Floats, end: Floats, step: int) -> MemoryChanges:
+    program = graph.program
+    slot = program.slot_of_action
+    trains = program.has_backward
+    taken = program.kind == Kind.F
+    freed = np.isin(program.kind, (Kind.B, Kind.W)) if trains else taken
+    rows = np.concatenate([np.flatnonzero(taken), np.flatnonzero(freed)])
+    sign = np.repeat([1, -1], [taken.sum(), freed.sum()])
+    time = np.concatenate([start[slot[taken]], end[slot[freed]]])
+    # each segment of a cut sequence keeps its part
+    part = size[program.stage[rows], program.micro_batch[rows]] / program.n_segments
+    return MemoryChanges.of(
+        step=step,
+        time=time,
+        rank=program.rank_of_action[rows],
+        category=Category.ACTIVATIONS,
+        stage=program.stage[rows],
+        micro_batch=program.micro_batch[rows],
+        delta=sign * np.rint(part).astype(np.int64),
+        origin=Origin.SIMULATED,
+    )
+
+
+def _weights(graph: Graph, size: Floats, time: float, step: int) -> list[MemoryChanges]:
+    """Parameters, and gradients in training, of every copy of every stage, from the beginning."""
+    placement = graph.program.placement
+    pairs = {(int(rank), stage) for route in placement.routes for stage, rank in enumerate(route)}
+    rank, stage = np.array(sorted(pairs)).T
+    held = [Category.PARAMETERS, *([Category.GRADIENTS] if graph.program.has_backward else [])]
+    return [
+        MemoryChanges.of(
+            step=step,
+            time=time,
+            rank=rank,
+            category=category,
+            stage=stage,
+            delta=np.rint(size[stage]).astype(np.int64),
+            origin=Origin.SIMULATED,
+        )
+        for category in held
+    ]
+
+
+def _messages(graph: Graph, costs: Costs, end: Floats, *, step: int, origin: Origin) -> Events:
+    program, edges = graph.program, graph.dependencies
+    rank = program.rank_of_action
+    away = (edges.message != LOCAL) & (rank[edges.source] != rank[edges.target])
+    seconds = costs.edge_seconds(graph)
+    rows = np.flatnonzero(away & (seconds > 0))
+    source, target = edges.source[rows], edges.target[rows]
+    leaves = end[program.slot_of_action[source]]
+    order = np.lexsort((leaves, rank[source]))
+    rows, source, target, leaves = rows[order], source[order], target[order], leaves[order]
+    return Events.of(
+        step=step,
+        rank=rank[source],
+        stage=program.stage[source],
+        micro_batch=program.micro_batch[source],
+        segment=program.segment[source],
+        kind=np.where(edges.message[rows] == BACKWARD_MESSAGE, Kind.SEND_B, Kind.SEND_F),
+        slot=program.slot_of_action[source] - program.rank_offsets[rank[source]],
+        stream=Stream.SEND,
+        start=leaves,
+        end=leaves + seconds[rows],
+        bytes=np.rint(costs.edge_bytes(graph)[rows]).astype(np.int64),
+        peer=rank[target],
+        origin=origin,
+    )
+
+
+def _free_since(rank_offsets: npt.NDArray[np.int64], end: Floats) -> Floats:
+    """(n_slots,) when each slot's rank ended the slot before, or the beginning."""
+    before = np.roll(end, 1)
+    before[rank_offsets[:-1][np.diff(rank_offsets) > 0]] = 0.0
+    return before
+
+
+def _stream_of(kind: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    stream = np.zeros(len(kind), np.int8)
+    stream[np.isin(kind, (Kind.SEND_F, Kind.SEND_B))] = Stream.SEND
+    stream[np.isin(kind, (Kind.RECV_F, Kind.RECV_B))] = Stream.RECEIVE
+    return stream
+
+
+@kernel
+def _sweep(order, rank_of_slot, n_ranks, edge_offsets, source, from_start, edge_seconds, seconds, start, end):  # type: ignore[no-untyped-def]
+    free = np.zeros(n_ranks)
+    for slot in order:
+        rank = rank_of_slot[slot]
+        time = free[rank]
+        for edge in range(edge_offsets[slot], edge_offsets[slot + 1]):
+            other = source[edge]
+            ready = (start[other] if from_start[edge] else end[other]) + edge_seconds[edge]
+            if ready > time:
+                time = ready
+        start[slot] = time
+        end[slot] = time + seconds[slot]
+        free[rank] = end[slot]
