@@ -1,0 +1,1 @@
+"""Numbers → plotly figures; returned, never shown."""

@@ -1,0 +1,98 @@
+"""The one place for colours and letters; plain data, so that charts drawn elsewhere look the same.
+
+Hues follow Okabe and Ito, shifted in lightness until each stands out on white and on JupyterLab's dark #111 alike,
+and until F, B, I and W stay apart under protanopia, deuteranopia and tritanopia. Colour is never the only sign: bars
+carry letters too.
+
+Source: Okabe & Ito 2008, Color Universal Design, jfly.uni-koeln.de/color.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from explorer.core import Category, Kind
+
+KIND_COLORS: Mapping[Kind, str] = MappingProxyType(
+    {
+        Kind.F: "#0a6ebd",
+        Kind.B: "#c94f0a",
+        Kind.I: "#db9a00",
+        Kind.W: "#0fa574",
+        Kind.R: "#c06fa0",
+        # a message is a paler sister of the pass it serves
+        Kind.SEND_F: "#4f97cf",
+        Kind.RECV_F: "#4f97cf",
+        Kind.SEND_B: "#d9824f",
+        Kind.RECV_B: "#d9824f",
+        Kind.G: "#7b6a54",
+        Kind.U: "#868c96",
+    }
+)
+
+# of text upon a bar of that kind: whichever of the two contrasts more
+KIND_INKS: Mapping[Kind, str] = MappingProxyType(
+    {kind: "#ffffff" if kind in (Kind.F, Kind.B, Kind.G) else "#000000" for kind in Kind}
+)
+
+KIND_LETTERS: Mapping[Kind, str] = MappingProxyType(
+    {
+        **{kind: kind.name for kind in (Kind.F, Kind.B, Kind.I, Kind.W, Kind.R, Kind.G, Kind.U)},
+        **{Kind.SEND_F: "→", Kind.RECV_F: "→", Kind.SEND_B: "←", Kind.RECV_B: "←"},
+    }
+)
+
+KIND_TITLES: Mapping[Kind, str] = MappingProxyType(
+    {
+        Kind.F: "forward",
+        Kind.B: "backward",
+        Kind.I: "backward for inputs",
+        Kind.W: "backward for weights",
+        Kind.R: "recompute",
+        Kind.SEND_F: "activation sent",
+        Kind.RECV_F: "activation received",
+        Kind.SEND_B: "gradient sent",
+        Kind.RECV_B: "gradient received",
+        Kind.G: "gradient reduction",
+        Kind.U: "optimizer",
+    }
+)
+
+CATEGORY_COLORS: Mapping[Category, str] = MappingProxyType(
+    {
+        Category.PARAMETERS: "#868c96",
+        Category.GRADIENTS: "#c06fa0",
+        Category.OPTIMIZER: "#7b6a54",
+        Category.ACTIVATIONS: "#0a6ebd",
+        Category.WEIGHT_GRADIENTS: "#0fa574",
+        Category.RECEIVE_BUFFERS: "#db9a00",
+    }
+)
+
+# lines of several ranks in one chart; beyond these they repeat
+RANK_COLORS: tuple[str, ...] = ("#0a6ebd", "#c94f0a", "#0fa574", "#c06fa0", "#db9a00", "#7b6a54", "#4f97cf", "#868c96")
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of what is not data.
+
+    Attributes:
+        text: titles, labels, ticks.
+        grid: grid lines and outlines.
+        idle: the lane behind the bars.
+        paper: the page.
+    """
+
+    text: str
+    grid: str
+    idle: str
+    paper: str
+
+
+LIGHT = Theme(text="#24292f", grid="#e1e4e8", idle="#f4f5f7", paper="#ffffff")
+DARK = Theme(text="#d9dce1", grid="#34383f", idle="#1c1f24", paper="#111111")
+# where the page's colour is not known: as far from white as from #111
+EITHER = Theme(text="#7b7f86", grid="rgba(128,128,128,0.25)", idle="rgba(128,128,128,0.08)", paper="rgba(0,0,0,0)")
