@@ -10,7 +10,7 @@ import numpy.typing as npt
 from explorer.core.action import COMPUTE_KINDS, Kind
 from explorer.core.graph import Graph
 from explorer.core.program import Program
-from explorer.core.rules import BACKWARD_MESSAGE, FORWARD_MESSAGE, LOCAL
+from explorer.core.rules import BACKWARD_MESSAGE
 from explorer.errors import CostError
 
 Floats = npt.NDArray[np.float64]
@@ -110,26 +110,27 @@ class Costs:
 
     def edge_seconds(self, graph: Graph) -> Floats:
         """(n_edges,) seconds that pass between the two ends of each edge: a message's way, or a lag."""
-        program, edges = graph.program, graph.dependencies
-        source, target = program.rank_of_action[edges.source], program.rank_of_action[edges.target]
-        latency, bandwidth = self._by_link("latency", program), self._by_link("bandwidth", program)
-        away = (edges.message != LOCAL) & (source != target)
-        seconds = edges.lag.copy()
-        if away.any():
-            row, column = source[away], target[away]
-            transfer = self.edge_bytes(graph)[away] / bandwidth[row, column]
-            seconds[away] += latency[row, column] + transfer
+        if not len(graph.messages):
+            return graph.dependencies.lag
+        seconds = graph.dependencies.lag.copy()
+        seconds[graph.messages] += self.message_seconds(graph)
         return seconds
 
-    def edge_bytes(self, graph: Graph) -> Floats:
-        """(n_edges,) bytes that travel along each edge; 0 where nothing does."""
+    def message_seconds(self, graph: Graph) -> Floats:
+        """(n_messages,) seconds each of `graph.messages` is on its way: latency + bytes / bandwidth."""
         program, edges = graph.program, graph.dependencies
-        sizes = self._by_stage("message_bytes", program)
+        rank = program.rank_of_action
+        ends = rank[edges.source[graph.messages]], rank[edges.target[graph.messages]]
+        latency, bandwidth = self._by_link("latency", program)[ends], self._by_link("bandwidth", program)[ends]
+        return np.asarray(latency + self.bytes_of_messages(graph) / bandwidth)
+
+    def bytes_of_messages(self, graph: Graph) -> Floats:
+        """(n_messages,) bytes that each of `graph.messages` carries."""
+        program, edges = graph.program, graph.dependencies
+        source = edges.source[graph.messages]
         # stage s sends its output forward, and stage s + 1 sends the gradient of that same output back
-        stage = program.stage[edges.source] - (edges.message == BACKWARD_MESSAGE)
-        travels = (edges.message == FORWARD_MESSAGE) | (edges.message == BACKWARD_MESSAGE)
-        micro_batch = np.maximum(program.micro_batch[edges.source], 0)
-        return np.where(travels, sizes[np.maximum(stage, 0), micro_batch], 0.0)
+        stage = program.stage[source] - (edges.message[graph.messages] == BACKWARD_MESSAGE)
+        return np.asarray(self._by_stage("message_bytes", program)[stage, program.micro_batch[source]])
 
     def bytes_of_stage(self, name: str, program: Program) -> Floats:
         """(n_stages, n_micro_batches) of `activation_bytes`, `parameter_bytes` or `message_bytes`."""
@@ -182,7 +183,7 @@ class RankShare:
         amounts = {
             name: self._divided(name, program) for name in _PER_STAGE if getattr(self.share, name) is not None
         }
-        return replace(self.share, **amounts)
+        return replace(self.share, **amounts)  # type: ignore[arg-type]
 
     def _divided(self, name: str, program: Program) -> Amount:
         value = np.asarray(getattr(self.share, name), np.float64)

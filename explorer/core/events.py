@@ -172,4 +172,4 @@ def _spell(name: str, column: npt.NDArray[Any]) -> Any:
     import pandas as pd
 
     names = [str(code.name) if name == "kind" else str(code.name).lower() for code in _CODES[name]]
-    return pd.Categorical.from_codes(column, categories=names)
+    return pd.Categorical.from_codes(column, categories=names)  # type: ignore[call-overload]

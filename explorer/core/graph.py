@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from explorer.core.kernels import kernel
 from explorer.core.program import Program
-from explorer.core.rules import Dependencies, check_complete, dependencies, neighbourhood
+from explorer.core.rules import LOCAL, Dependencies, check_complete, dependencies, neighbourhood
 from explorer.errors import CircularWaitError
 
 Indices = npt.NDArray[np.int64]
@@ -34,6 +34,13 @@ class Graph:
     source_slot: Indices
     order: Indices
 
+    @cached_property
+    def messages(self) -> Indices:
+        """(n_messages,) the edges along which something travels to another rank, by sender in order of its slots."""
+        rank, edges = self.program.rank_of_action, self.dependencies
+        rows = np.flatnonzero((edges.message != LOCAL) & (rank[edges.source] != rank[edges.target]))
+        return np.asarray(rows[np.argsort(self.source_slot[rows], kind="stable")])
+
 
 @lru_cache(maxsize=16)
 def graph_of(program: Program) -> Graph:
@@ -47,7 +54,7 @@ def graph_of(program: Program) -> Graph:
     found = dependencies(program)
     slot = program.slot_of_action
     row, edge_offsets = _by_target(slot[found.target], program.n_slots)
-    found = Dependencies(*(np.ascontiguousarray(column[row]) for column in found))
+    found = found.take(row)
     source_slot = slot[found.source]
     order = np.empty(program.n_slots, np.int64)
     reached = np.empty(program.n_ranks, np.int64)
@@ -69,7 +76,7 @@ def check(program: Program) -> Program:
 
 
 @kernel
-def _by_target(target, n_slots):  # type: ignore[no-untyped-def]
+def _by_target(target: Indices, n_slots: int) -> tuple[Indices, Indices]:
     """Counting sort: the rows in order of their target, and where each target's rows begin."""
     offsets = np.zeros(n_slots + 1, np.int64)
     for t in target:
@@ -85,7 +92,14 @@ def _by_target(target, n_slots):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _visit(rank_offsets, rank_of_slot, edge_offsets, source, order, reached):  # type: ignore[no-untyped-def]
+def _visit(
+    rank_offsets: Indices,
+    rank_of_slot: npt.NDArray[np.int32],
+    edge_offsets: Indices,
+    source: Indices,
+    order: Indices,
+    reached: Indices,
+) -> int:
     """Let each rank run until it must wait; fill `order` and how far each rank came; count the slots done.
 
     A waiting rank hangs in the list of the one slot it waits for and is taken up again when that is done.

@@ -80,20 +80,21 @@ class Program:
         name: str,
         placement: Placement,
         n_micro_batches: int,
-        orders: Sequence[Iterable[Action | Overlap | str]],
+        orders: Sequence[str | Iterable[Action | Overlap | str]],
         *,
         n_segments: int = 1,
         waits: Waits | None = None,
         capacities: npt.NDArray[np.int64] | None = None,
     ) -> Program:
-        """A program from one order a rank, of Actions, Overlaps or texts like ``"2F5"``.
+        """A program from one order a rank, of Actions, Overlaps or texts: ``["0F0", "0B0"]`` or ``"0F0 0B0"``.
 
         Raises:
             ProgramError: if there is not one order for each rank.
+            InputError: if a text does not name an action.
         """
         if len(orders) != placement.n_ranks:
             raise ProgramError(f"a program needs one order a rank, {placement.n_ranks} here; got {len(orders)}")
-        slots = [[_read_slot(entry) for entry in order] for order in orders]
+        slots = [[_read_slot(entry) for entry in _words(order)] for order in orders]
         flat = [slot for order in slots for slot in order]
         columns = np.array([action for slot in flat for action in slot], np.int32).reshape(-1, 5)
         return cls(
@@ -207,6 +208,10 @@ class Program:
             f"Program({self.name!r}, n_ranks={self.n_ranks}, n_stages={self.n_stages}, "
             f"n_micro_batches={self.n_micro_batches}, n_actions={self.n_actions})"
         )
+
+
+def _words(order: str | Iterable[Action | Overlap | str]) -> Iterable[Action | Overlap | str]:
+    return order.split() if isinstance(order, str) else order
 
 
 def _read_slot(entry: Action | Overlap | str) -> tuple[Action, ...]:

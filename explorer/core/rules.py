@@ -47,6 +47,11 @@ class Dependencies(NamedTuple):
     lag: npt.NDArray[np.float64]
     from_start: npt.NDArray[np.bool_]
 
+    def take(self, rows: Indices) -> Dependencies:
+        """The given rows."""
+        source, target, message, lag, from_start = self
+        return Dependencies(source[rows], target[rows], message[rows], lag[rows], from_start[rows])
+
 
 def dependencies(program: Program) -> Dependencies:
     """Everything the actions of a checked `program` wait for, besides the order of their rank."""
@@ -70,8 +75,9 @@ def check_complete(program: Program) -> None:
         ProgramError: naming rank, slot and action, with the neighbourhood drawn.
     """
     _check_range(program)
-    _check_once(program)
     _check_place(program)
+    _check_once(program)
+    _check_extras(program)
 
 
 def neighbourhood(program: Program, rank: int, slot: int, *, reach: int = 3) -> str:
@@ -111,9 +117,6 @@ class _Table:
         table = self._absent.copy()
         table[program.stage[indices], program.micro_batch[indices], program.segment[indices]] = indices
         return table
-
-
-_Columns = tuple[npt.NDArray[np.int64], ...]
 
 
 def _edges(source: Indices, target: Indices, message: int = LOCAL, *, from_start: bool = False) -> Dependencies:
@@ -251,6 +254,30 @@ def _check_place(program: Program) -> None:
             else f"belongs on a rank that holds stage {program.stage[index]}"
         )
         raise _error(program, index, f"the placement says where a stage runs: {program.action(index)} {where}")
+
+
+def _check_extras(program: Program) -> None:
+    if program.waits is not None:
+        after, before, lag = program.waits
+        if not len(after) == len(before) == len(lag):
+            raise ProgramError(
+                f"waits are three columns of equal length; got {len(after)}, {len(before)} and {len(lag)}"
+            )
+        outside = (np.minimum(after, before) < 0) | (np.maximum(after, before) >= program.n_actions)
+        if outside.any():
+            k = int(np.flatnonzero(outside)[0])
+            raise ProgramError(
+                f"a wait names actions 0–{program.n_actions - 1}; got {after[k]} and {before[k]} in wait {k}"
+            )
+        if not (np.isfinite(lag) & (np.asarray(lag) >= 0)).all():
+            raise ProgramError(f"the lag of a wait is 0 seconds or more; got {np.min(lag):g}")
+    if program.capacities is not None:
+        wanted, capacities = (program.n_stages - 1,), np.asarray(program.capacities)
+        if capacities.shape != wanted or (capacities < 0).any():
+            raise ProgramError(
+                f"capacities are {wanted[0]} counts of 0 or more, one between each stage and the next; "
+                f"got {capacities.tolist()}"
+            )
 
 
 class _Counts:

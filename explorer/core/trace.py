@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -64,36 +63,36 @@ class Trace:
             self.clock,
         )
 
-    @cached_property
+    @property
     def makespan(self) -> float:
         """Seconds from the first start to the last end over all ranks."""
-        return float(self._median(metrics.makespan))
+        return float(np.median([times.makespan for times in self._times]))
 
-    @cached_property
+    @property
     def bubble_ratio(self) -> float:
         """Idle time as a share of ranks × makespan."""
-        return float(self._median(lambda events: metrics.bubble_ratio(events, self.n_ranks)))
+        return float(np.median([times.bubble_ratio for times in self._times]))
 
-    @cached_property
+    @property
     def bubble_overhead(self) -> float:
         """Idle time over busy time."""
-        return float(self._median(lambda events: metrics.bubble_overhead(events, self.n_ranks)))
+        return float(np.median([times.bubble_overhead for times in self._times]))
 
-    @cached_property
+    @property
     def idle_per_rank(self) -> npt.NDArray[np.float64]:
         """(n_ranks,) seconds of the makespan in which each rank does not compute."""
-        return self._median(lambda events: metrics.idle_per_rank(events, self.n_ranks))
+        return np.asarray(np.median([times.idle for times in self._times], axis=0))
 
-    @cached_property
+    @property
     def span_per_rank(self) -> npt.NDArray[np.float64]:
         """(n_ranks,) seconds from each rank's own first start to its own last end."""
-        return self._median(lambda events: metrics.span_per_rank(events, self.n_ranks))
+        return np.asarray(np.median([times.span for times in self._times], axis=0))
 
     @cached_property
     def peak_in_flight(self) -> npt.NDArray[np.int64]:
         """(n_ranks,) the most (stage, micro-batch) pairs each rank holds at once."""
-        counts = self._median(lambda events: metrics.peak_in_flight(events, self.n_ranks))
-        return np.asarray(counts, np.int64)
+        counts = [metrics.peak_in_flight(events, self.n_ranks) for events in self._measured_steps]
+        return np.asarray(np.median(counts, axis=0), np.int64)
 
     def summary(self) -> dict[str, Any]:
         """The measures above by name, as plain numbers and lists."""
@@ -115,10 +114,13 @@ class Trace:
             f"makespan={self.makespan:.6g}, bubble_ratio={self.bubble_ratio:.4f})"
         )
 
-    def _median(self, measure: Callable[[Events], Any]) -> npt.NDArray[np.float64]:
-        """The measure of the one step, or its median over all but the first."""
-        steps = self.steps[1:] or self.steps
+    @cached_property
+    def _measured_steps(self) -> list[Events]:
+        """The events of each step that counts: all but the first, unless there is but one."""
         if len(self.steps) <= 1:
-            return np.asarray(measure(self.events))
-        values = [measure(self.events.take(self.events.step == step)) for step in steps]
-        return np.asarray(np.median(values, axis=0))
+            return [self.events]
+        return [self.events.take(self.events.step == step) for step in self.steps[1:]]
+
+    @cached_property
+    def _times(self) -> list[metrics.RankTimes]:
+        return [metrics.rank_times(events, self.n_ranks) for events in self._measured_steps]

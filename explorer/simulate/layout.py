@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import Category, Costs, Events, Graph, Kind, MemoryChanges, Origin, Stream, kernel
-from explorer.core.rules import BACKWARD_MESSAGE, LOCAL
+from explorer.core.rules import BACKWARD_MESSAGE
 
 Floats = npt.NDArray[np.float64]
 
@@ -127,27 +127,24 @@ def _weights(graph: Graph, size: Floats, time: float, step: int) -> list[MemoryC
 
 def _messages(graph: Graph, costs: Costs, end: Floats, *, step: int, origin: Origin) -> Events:
     program, edges = graph.program, graph.dependencies
-    rank = program.rank_of_action
-    away = (edges.message != LOCAL) & (rank[edges.source] != rank[edges.target])
-    seconds = costs.edge_seconds(graph)
-    rows = np.flatnonzero(away & (seconds > 0))
+    seconds = costs.message_seconds(graph)
+    timed = seconds > 0
+    rows = graph.messages[timed]
     source, target = edges.source[rows], edges.target[rows]
-    leaves = end[program.slot_of_action[source]]
-    order = np.lexsort((leaves, rank[source]))
-    rows, source, target, leaves = rows[order], source[order], target[order], leaves[order]
+    rank, leaves = program.rank_of_action[source], end[graph.source_slot[rows]]
     return Events.of(
         step=step,
-        rank=rank[source],
+        rank=rank,
         stage=program.stage[source],
         micro_batch=program.micro_batch[source],
         segment=program.segment[source],
         kind=np.where(edges.message[rows] == BACKWARD_MESSAGE, Kind.SEND_B, Kind.SEND_F),
-        slot=program.slot_of_action[source] - program.rank_offsets[rank[source]],
+        slot=graph.source_slot[rows] - program.rank_offsets[rank],
         stream=Stream.SEND,
         start=leaves,
-        end=leaves + seconds[rows],
-        bytes=np.rint(costs.edge_bytes(graph)[rows]).astype(np.int64),
-        peer=rank[target],
+        end=leaves + seconds[timed],
+        bytes=np.rint(costs.bytes_of_messages(graph)[timed]).astype(np.int64),
+        peer=program.rank_of_action[target],
         origin=origin,
     )
 
@@ -167,7 +164,18 @@ def _stream_of(kind: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
 
 
 @kernel
-def _sweep(order, rank_of_slot, n_ranks, edge_offsets, source, from_start, edge_seconds, seconds, start, end):  # type: ignore[no-untyped-def]
+def _sweep(
+    order: npt.NDArray[np.int64],
+    rank_of_slot: npt.NDArray[np.int32],
+    n_ranks: int,
+    edge_offsets: npt.NDArray[np.int64],
+    source: npt.NDArray[np.int64],
+    from_start: npt.NDArray[np.bool_],
+    edge_seconds: Floats,
+    seconds: Floats,
+    start: Floats,
+    end: Floats,
+) -> None:
     free = np.zeros(n_ranks)
     for slot in order:
         rank = rank_of_slot[slot]
