@@ -1,0 +1,7 @@
+"""Trace → numbers: phases, memory and micro-batches in flight over time."""
+
+from explorer.analysis.levels import Levels
+from explorer.analysis.memory import in_flight_over_time, memory_over_time, peak_bytes
+from explorer.analysis.phases import phases
+
+__all__ = ["Levels", "in_flight_over_time", "memory_over_time", "peak_bytes", "phases"]
