@@ -1,0 +1,43 @@
+"""Program + a torch model → Trace, losses, gradients. Nothing here imports torch before a run needs it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from explorer.execute.hooks import Hook, Stop
+    from explorer.execute.kernel import execute
+    from explorer.execute.models import ReadyModel, ready_model
+    from explorer.execute.recorder import Recorder
+    from explorer.execute.run import Run
+
+__all__ = ["READY_MODELS", "Hook", "ReadyModel", "Recorder", "Run", "Stop", "execute", "ready_model"]
+
+READY_MODELS: Mapping[str, str] = MappingProxyType(
+    {
+        "mlp": "MLP: fully connected layers",
+        "conv": "Convolutional net",
+        "gpt": "GPT: embedding, transformer blocks, head; by characters",
+    }
+)
+
+_HOME = {
+    "Hook": "hooks",
+    "Stop": "hooks",
+    "Recorder": "recorder",
+    "execute": "kernel",
+    "Run": "run",
+    "ReadyModel": "models",
+    "ready_model": "models",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

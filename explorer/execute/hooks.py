@@ -1,0 +1,288 @@
+"""What a run tells whoever listens: plain events, fed to no-op methods.
+
+Recorder, live chart, progress bar and stop button are all just hooks:
+
+    class Watch(ex.Hook):
+        def slot_end(self, event):
+            print(event.rank, event.actions, event.seconds)
+
+    ex.execute(program, model, batch, loss=loss, hooks=[Watch()])
+
+Everything is called on the thread that runs, between the operations, never within what is timed. A hook that raises
+ends the run; RunStopped is passed on as it is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from explorer.core import Action, Category, Costs, Program
+from explorer.errors import RunStopped
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """A run begins.
+
+    Attributes:
+        program: that will run.
+        n_steps: how often.
+        backend: where it runs, "kernel".
+        clock: what its trace's times will be read from, "virtual".
+    """
+
+    program: Program
+    n_steps: int
+    backend: str
+    clock: str
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """The hidden warm-up is over: what one action of each stage costs on this machine, and the link model."""
+
+    costs: Costs
+
+
+@dataclass(frozen=True, slots=True)
+class StepStart:
+    """A training step begins; steps count from 0."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotStart:
+    """A slot is about to run.
+
+    Attributes:
+        step: of the run, from 0.
+        rank: the slot's rank.
+        slot: its number, counted over all ranks as in the program's arrays.
+        actions: what it holds.
+    """
+
+    step: int
+    rank: int
+    slot: int
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotEnd:
+    """A slot has run; as SlotStart, and how long it took, in seconds."""
+
+    step: int
+    rank: int
+    slot: int
+    actions: tuple[Action, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Something goes from one rank to another; in the kernel it is handed over at once and its time is modelled.
+
+    Attributes:
+        step: of the run, from 0.
+        action: that made what travels.
+        source: rank it leaves.
+        target: rank it goes to.
+        bytes: how many travel.
+        seconds: on the way, by the link model.
+    """
+
+    step: int
+    action: Action
+    source: int
+    target: int
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory was taken (positive `delta`, bytes) or given back (negative).
+
+    Attributes:
+        step: of the run, from 0.
+        slot: during which it happened, counted over all ranks; −1 before the step's first, `n_slots` after its last.
+        at_end: whether it counts from the slot's end or from its start.
+        rank: that holds it.
+        category: what for.
+        stage: the stage, or −1.
+        micro_batch: the micro-batch, or −1.
+        delta: bytes.
+    """
+
+    step: int
+    slot: int
+    at_end: bool
+    rank: int
+    category: Category
+    stage: int
+    micro_batch: int
+    delta: int
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """A stage's optimizer has taken its step; it follows the step's last slot.
+
+    Attributes:
+        step: of the run, from 0.
+        rank: that holds the stage.
+        stage: the stage.
+        seconds: it took.
+    """
+
+    step: int
+    rank: int
+    stage: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd:
+    """A step is over, its optimizer update included; `loss` is the mean over its micro-batches, NaN without a loss."""
+
+    step: int
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """A run is over: `error` is None if it went through, else what ended it."""
+
+    error: BaseException | None = None
+
+
+class Hook:
+    """Derive from this and override what you want to hear of; what you do not override does nothing."""
+
+    def run_start(self, event: RunStart) -> None:
+        """A run begins."""
+
+    def calibrated(self, event: Calibrated) -> None:
+        """The warm-up is over."""
+
+    def step_start(self, event: StepStart) -> None:
+        """A step begins."""
+
+    def slot_start(self, event: SlotStart) -> None:
+        """A slot is about to run."""
+
+    def slot_end(self, event: SlotEnd) -> None:
+        """A slot has run."""
+
+    def transfer(self, event: Transfer) -> None:
+        """Something goes from one rank to another."""
+
+    def memory(self, event: Memory) -> None:
+        """Memory was taken or given back."""
+
+    def updated(self, event: Updated) -> None:
+        """A stage's optimizer has taken its step."""
+
+    def step_end(self, event: StepEnd) -> None:
+        """A step is over."""
+
+    def run_end(self, event: RunEnd) -> None:
+        """The run is over, well or not; called exactly once for every `run_start`."""
+
+
+class Hooks(Hook):
+    """Several hooks as one, told in order; each event reaches only those that override its method."""
+
+    def __init__(self, hooks: Sequence[Hook]) -> None:
+        self._listeners = {name: _overriding(hooks, name) for name in _METHODS}
+
+    def hears(self, name: str) -> bool:
+        """Whether anybody overrides the method `name`: what nobody hears of need not be worked out."""
+        return bool(self._listeners[name])
+
+    def run_start(self, event: RunStart) -> None:
+        """Tell all."""
+        self._tell("run_start", event)
+
+    def calibrated(self, event: Calibrated) -> None:
+        """Tell all."""
+        self._tell("calibrated", event)
+
+    def step_start(self, event: StepStart) -> None:
+        """Tell all."""
+        self._tell("step_start", event)
+
+    def slot_start(self, event: SlotStart) -> None:
+        """Tell all."""
+        self._tell("slot_start", event)
+
+    def slot_end(self, event: SlotEnd) -> None:
+        """Tell all."""
+        self._tell("slot_end", event)
+
+    def transfer(self, event: Transfer) -> None:
+        """Tell all."""
+        self._tell("transfer", event)
+
+    def memory(self, event: Memory) -> None:
+        """Tell all."""
+        self._tell("memory", event)
+
+    def updated(self, event: Updated) -> None:
+        """Tell all."""
+        self._tell("updated", event)
+
+    def step_end(self, event: StepEnd) -> None:
+        """Tell all."""
+        self._tell("step_end", event)
+
+    def run_end(self, event: RunEnd) -> None:
+        """Tell all, also those after one that raises; its error is raised at the end."""
+        errors = []
+        for listener in self._listeners["run_end"]:
+            try:
+                listener(event)
+            except Exception as error:  # noqa: BLE001  the others must still hear that it is over
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _tell(self, name: str, event: object) -> None:
+        for listener in self._listeners[name]:
+            listener(event)
+
+
+class Stop(Hook):
+    """Ends a run at its next slot, from any thread: `stop.set()`."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+
+    def set(self) -> None:
+        """Ask the run to end."""
+        self._asked.set()
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it was asked to end."""
+        return self._asked.is_set()
+
+    def slot_start(self, event: SlotStart) -> None:
+        """End the run if asked to.
+
+        Raises:
+            RunStopped: if `set` was called.
+        """
+        if self._asked.is_set():
+            raise RunStopped(f"the run was stopped before {event.actions[0]} of step {event.step}")
+
+
+_METHODS = tuple(name for name in vars(Hook) if not name.startswith("_"))
+
+
+def _overriding(hooks: Sequence[Hook], name: str) -> list[Any]:
+    return [getattr(hook, name) for hook in hooks if getattr(type(hook), name) is not getattr(Hook, name)]

@@ -1,0 +1,173 @@
+"""The recorder: a hook that keeps what a run tells, and gives it as a Trace at any time."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.core import Costs, Events, Graph, MemoryChanges, Origin, Program, Trace, graph_of
+from explorer.errors import RunError
+from explorer.execute.hooks import Calibrated, Hook, Memory, RunStart, SlotEnd, StepEnd, StepStart, Updated
+from explorer.execute.rows import Rows
+from explorer.execute.virtual_clock import Forecast, LaidStep, Step, lay_step
+
+
+class Recorder(Hook):
+    """Keeps slot durations, memory and losses in arrays, and lays them on the ranks' virtual clocks when asked.
+
+    Pass your own to `execute(..., hooks=[recorder])` to follow a run from another thread: every reader here may be
+    called at any time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._program: Program | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._n_steps = 0
+        self._clock = "virtual"
+        self._costs: Costs | None = None
+        self._step: Step | None = None
+        self._laid: list[LaidStep] = []
+        self._memory = Rows(8)
+        self._losses: list[float] = []
+        self._done = 0
+        self._forecast: Forecast | None = None
+
+    # ── what the run tells ──────────────────────────────────────────────────────────────────────────────────────
+
+    def run_start(self, event: RunStart) -> None:
+        """Forget the run before."""
+        with self._lock:
+            self._clear()
+            self._program, self._n_steps, self._clock = event.program, event.n_steps, event.clock
+
+    def calibrated(self, event: Calibrated) -> None:
+        """Keep the link model and what is to be expected."""
+        with self._lock:
+            self._costs = event.costs
+            self._forecast = Forecast(self._graph, event.costs)
+
+    def step_start(self, event: StepStart) -> None:
+        """Begin where the step before ended."""
+        with self._lock:
+            begin = self._laid[-1].over if self._laid else 0.0
+            self._step = Step(event.step, begin, np.full(self._graph.program.n_slots, np.nan))
+
+    def slot_end(self, event: SlotEnd) -> None:
+        """Keep its duration."""
+        with self._lock:
+            if self._step is not None:
+                self._step.seconds[event.slot] = event.seconds
+                self._done += 1
+
+    def updated(self, event: Updated) -> None:
+        """Keep the update's duration."""
+        with self._lock:
+            if self._step is not None:
+                self._step.updates.append((event.rank, event.stage, event.seconds))
+
+    def memory(self, event: Memory) -> None:
+        """Keep the change."""
+        row = (event.step, event.slot, event.at_end, event.rank, event.category)
+        with self._lock:
+            self._memory.append((*row, event.stage, event.micro_batch, event.delta))
+
+    def step_end(self, event: StepEnd) -> None:
+        """Keep the loss, and lay the step down for good."""
+        with self._lock:
+            if self._step is not None:
+                self._laid.append(lay_step(self._graph, self._links, self._step))
+                self._step = None
+            self._losses.append(event.loss)
+
+    # ── what others ask ─────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def progress(self) -> float:
+        """How much of the run is done, from 0 to 1, counted in slots."""
+        if self._program is None:
+            return 0.0
+        return min(self._done / max(self._n_steps * self._program.n_slots, 1), 1.0)
+
+    @property
+    def losses(self) -> list[float]:
+        """The loss of each step that is over."""
+        with self._lock:
+            return list(self._losses)
+
+    @property
+    def costs(self) -> Costs | None:
+        """What each stage's actions cost, as measured by the warm-up; None before its end."""
+        return self._costs
+
+    def trace(self) -> Trace:
+        """All that has run so far; safe to call from another thread.
+
+        Raises:
+            RunError: before a run has begun.
+        """
+        with self._lock:
+            graph, links, clock = self._graph, self._links, self._clock
+            laid = list(self._laid)
+            step = self._step.snapshot() if self._step else None
+            memory = self._memory.copy()
+        if step is not None:
+            laid.append(lay_step(graph, links, step))
+        events = Events.concatenate(*(one.events for one in laid)) if laid else Events.of(step=())
+        return Trace(events, graph.program, _changes(memory, laid, graph.program.n_slots), links, clock)
+
+    def predicted(self) -> Trace | None:
+        """The simulated trace of the same program with the costs the warm-up measured; None before its end.
+
+        Each step begins where the measured one began or, where that is still to come, is expected to.
+        """
+        with self._lock:
+            forecast, n_steps = self._forecast, self._n_steps
+            laid = list(self._laid)
+            running = self._step.begin if self._step else None
+        if forecast is None:
+            return None
+        begins = [one.begin for one in laid] + ([running] if running is not None else [])
+        begins = begins or [0.0]
+        updates = laid[-1].over - float(np.nanmax(laid[-1].end)) if laid else 0.0
+        while len(begins) < n_steps:
+            over = laid[-1].over if len(begins) == len(laid) else begins[-1] + forecast.makespan + updates
+            begins.append(over)
+        return forecast.trace(begins)
+
+    @property
+    def _graph(self) -> Graph:
+        if self._program is None:
+            raise RunError("a recorder has a trace once its run has begun; pass it in hooks=[…] of execute")
+        return graph_of(self._program)
+
+    @property
+    def _links(self) -> Costs:
+        return self._costs or Costs()
+
+
+def _changes(rows: npt.NDArray[np.int64], laid: list[LaidStep], n_slots: int) -> MemoryChanges:
+    """The memory rows at the times of the slots they belong to; those of unfinished slots are left out."""
+    if not len(rows):
+        return MemoryChanges.of(step=())
+    # each step's times as a column: its begin, the starts, the ends, and when it is over
+    times = np.stack([np.concatenate([[one.begin], one.start, one.end, [one.over]]) for one in laid])
+    step, slot, at_end = rows[:, 0], rows[:, 1], rows[:, 2]
+    place = np.where(slot < 0, 0, np.where(slot >= n_slots, 2 * n_slots + 1, 1 + slot + at_end * n_slots))
+    time = times[step, place]
+    known = ~np.isnan(time)
+    rows, time = rows[known], time[known]
+    return MemoryChanges.of(
+        step=rows[:, 0],
+        time=time,
+        rank=rows[:, 3],
+        category=rows[:, 4],
+        stage=rows[:, 5],
+        micro_batch=rows[:, 6],
+        delta=rows[:, 7],
+        origin=Origin.MEASURED,
+    )

@@ -1,0 +1,119 @@
+"""Measured durations on a clock a rank: where each slot lies is worked out by the simulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.core import Costs, Events, Graph, Kind, MemoryChanges, Origin, Trace
+from explorer.simulate import lay_out, simulate, slot_times
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass
+class Step:
+    """What a step took so far.
+
+    Attributes:
+        number: of the step, from 0.
+        begin: seconds at which it begins on all ranks.
+        seconds: (n_slots,) float64 that each slot took; NaN where it has not run.
+        updates: rank, stage and seconds of each optimizer update.
+    """
+
+    number: int
+    begin: float
+    seconds: Floats
+    updates: list[tuple[int, int, float]] = field(default_factory=list)
+
+    def snapshot(self) -> Step:
+        """A copy that stays as it is."""
+        return Step(self.number, self.begin, self.seconds.copy(), list(self.updates))
+
+
+@dataclass(frozen=True, eq=False)
+class LaidStep:
+    """A step on the ranks' clocks.
+
+    Attributes:
+        events: of what has run.
+        start: (n_slots,) float64 seconds; NaN where a slot has not run.
+        end: (n_slots,) float64 seconds; NaN where a slot has not run.
+        begin: seconds at which it begins on all ranks.
+        over: seconds at which the last rank has ended its optimizer update.
+    """
+
+    events: Events
+    start: Floats
+    end: Floats
+    begin: float
+    over: float
+
+
+def lay_step(graph: Graph, links: Costs, step: Step) -> LaidStep:
+    """Put a step, also an unfinished one, on the ranks' clocks.
+
+    A slot lies as early as its rank and what it waits for allow, messages taking what `links` says. Slots must have
+    run in an order of dependency, so that what has run never waits for what has not.
+    """
+    done = ~np.isnan(step.seconds)
+    start, end = slot_times(graph, np.where(done, step.seconds, 0.0), links.edge_seconds(graph))
+    events = lay_out(graph, links, start, end, step=step.number, measured=True)
+    slot = graph.program.rank_offsets[events.rank] + events.slot
+    events = shift(events.take(done[slot]), step.begin)
+    start, end = (np.where(done, time + step.begin, np.nan) for time in (start, end))
+    finish = float(np.nanmax(end)) if done.any() else step.begin
+    updates, over = _updates(step, finish)
+    return LaidStep(Events.concatenate(events, updates), start, end, step.begin, over)
+
+
+def shift(events: Events, seconds: float) -> Events:
+    """The same events, `seconds` later."""
+    return replace(events, start=events.start + seconds, end=events.end + seconds)
+
+
+def _updates(step: Step, finish: float) -> tuple[Events, float]:
+    """U of each stage, a rank's one behind the other, from the step's last end on; and when the last is over."""
+    if not step.updates:
+        return Events.of(step=()), finish
+    rank, stage, seconds = (np.array(column) for column in zip(*step.updates, strict=True))
+    end = np.empty(len(rank))
+    for r in np.unique(rank):
+        rows = rank == r
+        end[rows] = finish + np.cumsum(seconds[rows])
+    events = Events.of(
+        step=step.number,
+        rank=rank,
+        stage=stage,
+        kind=Kind.U,
+        start=end - seconds,
+        end=end,
+        origin=Origin.MEASURED,
+    )
+    return events, float(end.max())
+
+
+class Forecast:
+    """What the simulator expects of a run, from what its warm-up measured."""
+
+    def __init__(self, graph: Graph, costs: Costs) -> None:
+        self._step = simulate(graph.program, costs)
+        self.makespan = self._step.makespan
+
+    def trace(self, begins: list[float]) -> Trace:
+        """The expected trace of as many steps as there are `begins`, each begun there, in seconds."""
+        base = self._step
+        events = [replace(shift(base.events, begin), step=_all(k, base.events)) for k, begin in enumerate(begins)]
+        memory = [
+            replace(base.memory, time=base.memory.time + begin, step=_all(k, base.memory))
+            for k, begin in enumerate(begins)
+        ]
+        tables = Events.concatenate(*events), base.program, MemoryChanges.concatenate(*memory)
+        return Trace(*tables, costs=base.costs)
+
+
+def _all(step: int, table: Events | MemoryChanges) -> npt.NDArray[np.int32]:
+    return np.full(len(table), step, np.int32)
