@@ -41,7 +41,7 @@ def phases(trace: Trace) -> pd.DataFrame:
         {
             "step": np.repeat(np.asarray(trace.steps, np.int64), n_ranks * n),
             "rank": np.tile(np.repeat(np.arange(n_ranks), n), n_steps),
-            "phase": pd.Categorical.from_codes(np.tile(np.arange(n), n_steps * n_ranks), categories=PHASES),
+            "phase": pd.Categorical.from_codes(np.tile(np.arange(n), n_steps * n_ranks), categories=pd.Index(PHASES)),
             "start": edges[..., :-1].reshape(-1),
             "end": edges[..., 1:].reshape(-1),
         }

@@ -40,7 +40,8 @@ KIND_INKS: Mapping[Kind, str] = MappingProxyType(
 KIND_LETTERS: Mapping[Kind, str] = MappingProxyType(
     {
         **{kind: kind.name for kind in (Kind.F, Kind.B, Kind.I, Kind.W, Kind.R, Kind.G, Kind.U)},
-        **{Kind.SEND_F: "→", Kind.RECV_F: "→", Kind.SEND_B: "←", Kind.RECV_B: "←"},
+        **dict.fromkeys((Kind.SEND_F, Kind.RECV_F), "→"),
+        **dict.fromkeys((Kind.SEND_B, Kind.RECV_B), "←"),
     }
 )
 
@@ -71,8 +72,20 @@ CATEGORY_COLORS: Mapping[Category, str] = MappingProxyType(
     }
 )
 
-# lines of several ranks in one chart; beyond these they repeat
+# lines of a few ranks in one chart
 RANK_COLORS: tuple[str, ...] = ("#0a6ebd", "#c94f0a", "#0fa574", "#c06fa0", "#db9a00", "#7b6a54", "#4f97cf", "#868c96")
+
+_MANY_RANKS = ((10, 110, 189), (15, 165, 116), (219, 154, 0), (201, 79, 10))  # from the first rank to the last
+
+
+def rank_color(rank: int, n_ranks: int) -> str:
+    """The colour of a rank's line: one of a few distinct ones, or for many ranks a place on a gradient."""
+    if n_ranks <= len(RANK_COLORS):
+        return RANK_COLORS[rank]
+    place = rank / (n_ranks - 1) * (len(_MANY_RANKS) - 1)
+    left = min(int(place), len(_MANY_RANKS) - 2)
+    mixed = (a + (b - a) * (place - left) for a, b in zip(_MANY_RANKS[left], _MANY_RANKS[left + 1], strict=True))
+    return "#" + "".join(f"{round(part):02x}" for part in mixed)
 
 
 @dataclass(frozen=True)
