@@ -11,9 +11,9 @@ from explorer.schedules.recipe import check_counts, one_stage_a_rank, one_stage_
 def gpipe(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1) -> Program:
     """All forwards, then all backwards; every micro-batch's activations are held at once.
 
-        rank 0  F0 F1 F2 F3 . . . . B0 B1 B2 B3
-        rank 1  . F0 F1 F2 F3 . . B0 B1 B2 B3 .
-        rank 2  . . F0 F1 F2 F3 B0 B1 B2 B3 . .
+        rank 0  F0 F1 F2 F3 .  .  .  .  B0 B1 B2 B3
+        rank 1  .  F0 F1 F2 F3 .  .  B0 B1 B2 B3 .
+        rank 2  .  .  F0 F1 F2 F3 B0 B1 B2 B3 .  .
 
     With equal stages the makespan is (M+P−1)(F+B) + 2(P−1)c for a message time c.
 

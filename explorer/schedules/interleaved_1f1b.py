@@ -13,8 +13,8 @@ from explorer.schedules.recipe import check_counts, warm_up_then_alternate
 def interleaved_1f1b(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 2) -> Program:
     """1F1B over `n_chunks` stages a rank: the bubble is n_chunks times smaller.
 
-        rank 0  0F0 0F1 2F0 2F1 .   .   2B0 2B1 0B0 0B1      stages 0 and 2
-        rank 1  .   1F0 1F1 3F0 3B0 3F1 3B1 1B0 1B1 .        stages 1 and 3
+        rank 0  0F0 0F1 2F0 2F1  .  2B0  .  2B1 0B0 0B1      stages 0 and 2
+        rank 1   .  1F0 1F1 3F0 3B0 3F1 3B1 1B0 1B1  .       stages 1 and 3
 
     Micro-batches go round in groups of P: a rank runs its first stage for P of them, then its second for the same
     ones, and so on. Rank r begins with 2(P−1−r) + (v−1)P forwards. With equal stages and F, B of a rank's share, the

@@ -11,9 +11,9 @@ from explorer.schedules.recipe import check_counts, one_stage_a_rank, one_stage_
 def naive(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1) -> Program:
     """One micro-batch at a time through all stages and back; all other ranks wait.
 
-        rank 0  F0 . . . B0 F1 . . . B1
-        rank 1  . F0 . B0 . . F1 . B1 .
-        rank 2  . . F0B0 . . . F1B1 . .
+        rank 0  F0 .  .  .  .  B0 F1 .  .  .  .  B1
+        rank 1  .  F0 .  .  B0 .  .  F1 .  .  B1 .
+        rank 2  .  .  F0 B0 .  .  .  .  F1 B1 .  .
 
     Each rank works 1/P of the time, whatever the number of micro-batches. Micro-batch m + 1 begins when the first
     stage has ended its backward of m, since every rank's order is F0 B0 F1 B1 …

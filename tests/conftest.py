@@ -1,0 +1,7 @@
+"""What all tests share."""
+
+from hypothesis import settings
+
+# compiled loops make the first example slow and a shared machine any of them: no deadline; the same cases every time
+settings.register_profile("explorer", deadline=None, max_examples=60, derandomize=True)
+settings.load_profile("explorer")

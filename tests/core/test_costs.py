@@ -1,0 +1,83 @@
+"""Costs: what is given, what follows from it, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import explorer as ex
+from explorer.errors import CostError
+
+SPLIT = ex.Program.from_orders("split", ex.Placement.looped(1), 1, ["0F0 0I0 0W0"])
+WHOLE = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, [1, 1, 1]),  # B = 2F, split evenly
+        ({"backward": 3.0}, [1, 1.5, 1.5]),
+        ({"backward": 3.0, "backward_input": 1.0}, [1, 1, 2]),
+        ({"backward": 3.0, "backward_weight": 1.0}, [1, 2, 1]),
+        ({"backward_input": 0.7, "backward_weight": 0.4}, [1, 0.7, 0.4]),
+        ({"fixed": 0.5}, [1.5, 1.5, 1.5]),
+        ({"time_factor": 2.0}, [2, 2, 2]),
+        ({"recompute": 0.25}, [1, 1.25, 1]),
+    ],
+)
+def test_backward_splits_as_given(given: dict[str, float], expected: list[float]) -> None:
+    np.testing.assert_allclose(ex.Costs(**given).action_seconds(SPLIT), expected)
+
+
+def test_full_backward_is_the_sum_of_its_parts_where_both_are_given() -> None:
+    costs = ex.Costs(backward_input=0.7, backward_weight=0.4)
+    assert costs.action_seconds(WHOLE)[WHOLE.kind == ex.Kind.B] == pytest.approx(1.1)
+
+
+def test_costs_by_stage_and_micro_batch_land_on_their_actions() -> None:
+    costs = ex.Costs(forward=[[1, 2], [3, 4]], backward=[5, 6], time_factor=[1, 10])
+    seconds = dict(zip(map(str, map(WHOLE.action, range(8))), costs.action_seconds(WHOLE), strict=True))
+    assert seconds["0F0"] == 1
+    assert seconds["0F1"] == 2
+    assert seconds["1F1"] == 40
+    assert seconds["1B0"] == 60
+
+
+def test_latency_between_ranks_is_from_row_to_column() -> None:
+    program = ex.schedule("forward_only", n_ranks=2, n_micro_batches=1)
+    assert ex.simulate(program, ex.Costs(latency=[[9, 0.5], [7, 9]])).makespan == 2.5
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"forward": -1}, "forward is 0 or more and finite; got -1"),
+        ({"backward": float("nan")}, "backward is 0 or more and finite; got nan"),
+        ({"forward": float("inf")}, "forward is 0 or more and finite; got inf"),
+        ({"bandwidth": 0}, "bandwidth is above 0 and finite; got 0"),
+        ({"time_factor": 0}, "time_factor is above 0"),
+        ({"latency": "fast"}, "latency is a number or an array of numbers; got 'fast'"),
+    ],
+)
+def test_costs_refuse_what_cannot_be(given: dict[str, object], message: str) -> None:
+    with pytest.raises(CostError, match=message) as caught:
+        ex.Costs(**given)  # type: ignore[arg-type]
+    assert caught.value.argument == next(iter(given))
+
+
+def test_costs_refuse_the_wrong_shape() -> None:
+    with pytest.raises(CostError, match=r"forward is a number, \(2,\) or \(2, 2\), by stage and .*; got shape \(3,\)"):
+        ex.simulate(WHOLE, ex.Costs(forward=[1, 2, 3]))
+    with pytest.raises(CostError, match=r"latency is a number or \(2, 2\), from rank to rank; got shape \(2,\)"):
+        ex.simulate(WHOLE, ex.Costs(latency=[1, 2]))
+    with pytest.raises(CostError, match=r"time_factor is a number or \(2,\), by rank"):
+        ex.simulate(WHOLE, ex.Costs(time_factor=[1, 2, 3]))
+    with pytest.raises(CostError, match=r"forward is a number or \(2,\), by rank, for a rank's share"):
+        ex.Costs.per_rank_share(forward=[1, 2, 3]).for_program(WHOLE)
+
+
+def test_a_ranks_share_may_differ_by_rank() -> None:
+    program = ex.schedule("interleaved_1f1b", n_ranks=2, n_micro_batches=2, n_chunks=2)
+    costs = ex.Costs.per_rank_share(forward=[1, 3], latency=0.5).for_program(program)
+    assert np.asarray(costs.forward).tolist() == [0.5, 1.5, 0.5, 1.5]
+    assert costs.latency == 0.5
