@@ -1,0 +1,74 @@
+"""What it costs to import the package, and what works where the heavy packages are not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("torch", "numba", "pandas", "plotly", "ipywidgets", "anywidget", "IPython")
+
+SIMULATE = """
+import explorer as ex
+program = ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)
+summary = ex.simulate(program, ex.Costs(forward=1.0, backward=2.0)).summary()
+"""
+SUMMARY = {  # 1F1B: (M + P − 1)(F + B) = 11 · 3, each rank busy for 8 · 3, rank r holds P − r
+    "makespan": 33.0,
+    "bubble_ratio": 3 / 11,
+    "bubble_overhead": 3 / 8,
+    "idle_per_rank": [9.0] * 4,
+    "peak_in_flight": [4, 3, 2, 1],
+}
+
+
+def fresh(code: str) -> str:
+    """What `code` prints in an interpreter of its own."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def heavy_after(code: str) -> list[str]:
+    """The heavy packages that are loaded once `code` has run in an interpreter of its own."""
+    return fresh(f"{code}\nimport sys\nprint(*(name for name in {HEAVY} if name in sys.modules))").split()
+
+
+def without(*packages: str) -> str:
+    """Code after which importing `packages` fails, as where they are not installed."""
+    return f"import sys\nsys.modules.update(dict.fromkeys({packages!r}))\n"
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    assert heavy_after("import explorer") == []
+
+
+@pytest.mark.parametrize("package", ["pandas", "plotly"])
+def test_the_look_at_loaded_packages_sees_a_heavy_one(package):
+    """The proof that the tests here can fail."""
+    assert package in heavy_after(f"import explorer, {package}")
+
+
+def test_listing_the_public_names_loads_nothing_heavy():
+    assert heavy_after("import explorer\ndir(explorer)\nexplorer.__all__") == []
+
+
+def test_simulating_loads_numba_and_nothing_else_that_is_heavy():
+    assert set(heavy_after(SIMULATE)) <= {"numba"}
+
+
+@pytest.mark.parametrize("absent", [(), ("numba",), HEAVY], ids=["all there", "no numba", "nothing heavy"])
+def test_simulating_gives_the_same_numbers_whatever_is_installed(absent):
+    code = f"{without(*absent)}{SIMULATE}\nimport json\nprint(json.dumps(summary))"
+    summary = json.loads(fresh(code))
+    assert summary.keys() == SUMMARY.keys()
+    for name, expected in SUMMARY.items():
+        assert summary[name] == pytest.approx(expected), name
+
+
+def test_a_package_made_absent_really_is():
+    """The proof that the test above can fail."""
+    with pytest.raises(AssertionError, match="numba"):
+        fresh(f"{without('numba')}import numba")
