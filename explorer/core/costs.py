@@ -180,9 +180,7 @@ class RankShare:
 
     def for_program(self, program: Program) -> Costs:
         """The costs per stage that give every rank of `program` this share of work."""
-        amounts = {
-            name: self._divided(name, program) for name in _PER_STAGE if getattr(self.share, name) is not None
-        }
+        amounts = {name: self._divided(name, program) for name in _PER_STAGE if getattr(self.share, name) is not None}
         return replace(self.share, **amounts)  # type: ignore[arg-type]
 
     def _divided(self, name: str, program: Program) -> Amount:

@@ -123,9 +123,7 @@ def _by_rank_and_time(rank: npt.NDArray[np.int32], time: Floats) -> Ints | slice
 
 
 @kernel
-def _add_up(
-    rank: npt.NDArray[np.int32], start: Floats, end: Floats, first: Floats, last: Floats, busy: Floats
-) -> None:
+def _add_up(rank: npt.NDArray[np.int32], start: Floats, end: Floats, first: Floats, last: Floats, busy: Floats) -> None:
     """Fill in each rank's first start, last end and the union of its intervals; rows come by rank, then start."""
     here, until = -1, 0.0
     for i in range(len(rank)):

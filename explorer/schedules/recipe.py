@@ -51,7 +51,9 @@ def check_counts(**counts: int) -> None:
     for name, count in counts.items():
         whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
         if not whole or count < 1:
-            raise ScheduleError(f"{name} is a whole number of at least 1; got {count!r}; try 1", argument=name, legal=(1,))
+            raise ScheduleError(
+                f"{name} is a whole number of at least 1; got {count!r}; try 1", argument=name, legal=(1,)
+            )
 
 
 def one_stage_a_rank(name: str, n_chunks: int, *, instead: str) -> None:

@@ -23,7 +23,9 @@ class _Engine:
         self._seconds = slot_seconds
         self._rank_of_slot = program.rank_of_slot
         self._missing = np.diff(graph.edge_offsets).tolist()
-        self._queues = [deque(range(a, b)) for a, b in zip(program.rank_offsets, program.rank_offsets[1:], strict=False)]
+        self._queues = [
+            deque(range(a, b)) for a, b in zip(program.rank_offsets, program.rank_offsets[1:], strict=False)
+        ]
         self._busy = [False] * program.n_ranks
         self._heap: list[tuple[float, int, str, int]] = []
         self._count = 0

@@ -104,7 +104,9 @@ def test_further_waits_and_buffers_hold_actions_back() -> None:
     bubble = ex.Program.from_orders("hazard", placement, 3, orders, waits=hazard)
     assert ex.simulate(bubble, costs).events.start[:3].tolist() == [0, 4.5, 5.5]
     for program in (tight, roomy, bubble):
-        np.testing.assert_allclose(ex.simulate_events(program, costs).events.start, ex.simulate(program, costs).events.start)
+        np.testing.assert_allclose(
+            ex.simulate_events(program, costs).events.start, ex.simulate(program, costs).events.start
+        )
 
 
 def test_an_overlap_is_timed_as_one() -> None:
@@ -112,7 +114,13 @@ def test_an_overlap_is_timed_as_one() -> None:
         "overlap",
         ex.Placement.looped(1),
         2,
-        [[ex.Action.parse("0F0"), ex.Overlap([ex.Action.parse("0F1"), ex.Action.parse("0B0")]), ex.Action.parse("0B1")]],
+        [
+            [
+                ex.Action.parse("0F0"),
+                ex.Overlap([ex.Action.parse("0F1"), ex.Action.parse("0B0")]),
+                ex.Action.parse("0B1"),
+            ]
+        ],
     )
     assert ex.simulate(program, ex.Costs(forward=1, backward=2)).makespan == 6.0
     trace = ex.simulate(program, ex.Costs(forward=1, backward=2, overlap=2.5))
