@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         check,
     )
     from explorer.errors import ExplorerError
+    from explorer.execute import READY_MODELS, Hook, Recorder, Run, Stop, execute, ready_model
     from explorer.schedules import schedule, schedules
     from explorer.simulate import simulate, simulate_events
 
@@ -41,6 +42,7 @@ _HOME = {
     **dict.fromkeys(("Action", "Category", "Costs", "Events", "Kind", "MemoryChanges", "Origin"), "core"),
     **dict.fromkeys(("Overlap", "Placement", "Program", "Trace", "Waits", "check"), "core"),
     **dict.fromkeys(("ExplorerError",), "errors"),
+    **dict.fromkeys(("Hook", "READY_MODELS", "Recorder", "Run", "Stop", "execute", "ready_model"), "execute"),
     **dict.fromkeys(("schedule", "schedules"), "schedules"),
     **dict.fromkeys(("simulate", "simulate_events"), "simulate"),
 }

@@ -193,6 +193,9 @@ class Hook:
     def run_end(self, event: RunEnd) -> None:
         """The run is over, well or not; called exactly once for every `run_start`."""
 
+    def pulse(self) -> None:
+        """Called between layers where no slot begins: while warming up and while comparing with the whole model."""
+
 
 class Hooks(Hook):
     """Several hooks as one, told in order; each event reaches only those that override its method."""
@@ -240,6 +243,11 @@ class Hooks(Hook):
         """Tell all."""
         self._tell("step_end", event)
 
+    def pulse(self) -> None:
+        """Tell all."""
+        for listener in self._listeners["pulse"]:
+            listener()
+
     def run_end(self, event: RunEnd) -> None:
         """Tell all, also those after one that raises; its error is raised at the end."""
         errors = []
@@ -279,6 +287,15 @@ class Stop(Hook):
         """
         if self._asked.is_set():
             raise RunStopped(f"the run was stopped before {event.actions[0]} of step {event.step}")
+
+    def pulse(self) -> None:
+        """End the run if asked to.
+
+        Raises:
+            RunStopped: if `set` was called.
+        """
+        if self._asked.is_set():
+            raise RunStopped("the run was stopped while it warmed up or compared itself with the whole model")
 
 
 _METHODS = tuple(name for name in vars(Hook) if not name.startswith("_"))

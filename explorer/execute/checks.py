@@ -1,0 +1,184 @@
+"""What a run refuses before it begins, each in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from explorer.core import MESSAGE_KINDS, Kind, Program, check
+from explorer.errors import InputError, ModelError, ProgramError
+
+Values = tuple[torch.Tensor, ...]
+Loss = Callable[[Any, torch.Tensor], torch.Tensor]
+
+BACKENDS = ("kernel",)
+
+
+def check_backend(backend: str) -> None:
+    """Refuse a backend there is not.
+
+    Raises:
+        InputError: naming those there are.
+    """
+    if backend not in BACKENDS:
+        raise InputError(
+            f"a backend is one of {', '.join(BACKENDS)}; got {backend!r}; try {BACKENDS[0]}", argument="backend"
+        )
+
+
+def check_steps(n_steps: int) -> None:
+    """Refuse a number of steps that is none.
+
+    Raises:
+        InputError: with 1 as the nearest.
+    """
+    if isinstance(n_steps, bool) or not isinstance(n_steps, (int, np.integer)) or n_steps < 1:
+        raise InputError(
+            f"n_steps is a whole number of at least 1; got {n_steps!r}; try 1", argument="n_steps", legal=(1,)
+        )
+
+
+def check_program(program: Program) -> None:
+    """Refuse a program that is incomplete, or holds what torch's runtime cannot do in one process.
+
+    Raises:
+        ProgramError: with the reason.
+    """
+    if not isinstance(program, Program):
+        raise InputError(
+            f"execute runs a Program; got {type(program).__name__}; make one with schedule(…)", argument="program"
+        )
+    check(program)
+    if (program.placement.weight_copies > 1).any():
+        stage = int(np.flatnonzero(program.placement.weight_copies > 1)[0])
+        raise ProgramError(
+            "torch's runtime holds each stage once, so a run needs one weight copy a stage; "
+            f"{program.name} has {program.placement.weight_copies[stage]} of stage {stage}; simulate it instead"
+        )
+    if program.n_segments > 1:
+        raise ProgramError(
+            "torch's runtime passes whole sequences from stage to stage; "
+            f"{program.name} cuts them into {program.n_segments} segments; simulate it instead"
+        )
+    unknown = np.flatnonzero(~np.isin(program.kind, (Kind.F, Kind.B, Kind.I, Kind.W)))
+    if len(unknown):
+        action = program.action(int(unknown[0]))
+        reason = (
+            "hands messages over by itself, so a program here holds none"
+            if action.kind in MESSAGE_KINDS
+            else "runs F, B, I and W; the optimizer follows the step by itself"
+        )
+        raise ProgramError(f"a run in the kernel {reason}; {program.name} has {action}; leave it out, or simulate it")
+
+
+def check_batch(batch: Any, program: Program, loss: Loss | None) -> tuple[list[Values], list[torch.Tensor] | None]:
+    """The batch as micro-batches: the inputs of each, and the targets of each or None.
+
+    Each is a tensor of its own, so that what one micro-batch holds can be told from the others'.
+
+    Raises:
+        ModelError: if batch and program do not go together.
+    """
+    inputs, targets = _inputs_and_targets(batch)
+    if program.has_backward and not callable(loss):
+        raise ModelError(
+            f"{program.name} trains, so it needs a loss; got {loss!r}; give loss=fn with fn(outputs, targets)",
+            argument="loss",
+        )
+    if loss is not None and targets is None:
+        raise ModelError("a loss compares with targets; got none; give batch=(inputs, targets)", argument="batch")
+    sizes = [len(tensor) if tensor.ndim else 0 for tensor in inputs]
+    if len(set(sizes)) > 1:
+        raise ModelError(f"all inputs are of one batch size; got {sizes}; cut them to {min(sizes)}", argument="batch")
+    if targets is not None and (not targets.ndim or len(targets) != sizes[0]):
+        n_targets = len(targets) if targets.ndim else 0
+        raise ModelError(
+            f"inputs and targets are of one batch size; got {sizes[0]} inputs and {n_targets} targets; cut both to "
+            f"{min(sizes[0], n_targets)}",
+            argument="batch",
+        )
+    check_divisible(sizes[0], program.n_micro_batches)
+    n = program.n_micro_batches
+    parts = list(zip(*(_parts(tensor, n) for tensor in inputs), strict=True))
+    return parts, None if targets is None else _parts(targets, n)
+
+
+def check_divisible(batch_size: int, n_micro_batches: int) -> None:
+    """Refuse a batch that is not cut into equal micro-batches.
+
+    Raises:
+        ModelError: with the nearest numbers of micro-batches that would do.
+    """
+    if batch_size and batch_size % n_micro_batches == 0:
+        return
+    divisors = [n for n in range(1, batch_size + 1) if batch_size % n == 0]
+    legal = tuple(sorted(divisors, key=lambda n: (abs(n - n_micro_batches), -n))[:2])
+    fitting = max(round(batch_size / n_micro_batches), 1) * n_micro_batches
+    micro = f"{' or '.join(map(str, legal))} micro-batches, or " if legal else ""
+    raise ModelError(
+        f"the batch must be a multiple of n_micro_batches; got {batch_size} and {n_micro_batches}; try {micro}a batch of "
+        f"{fitting}",
+        argument="n_micro_batches",
+        legal=legal,
+    )
+
+
+def check_loss(loss: Loss, output: Any, target: torch.Tensor, *, trains: bool) -> None:
+    """Refuse a loss that gives no scalar, or one nothing can be learnt from.
+
+    Raises:
+        ModelError: saying what it gave.
+    """
+    try:
+        value = loss(output, target)
+    except Exception as error:
+        shapes = f"outputs {_shape(output)} and targets {_shape(target)}"
+        raise ModelError(
+            f"the loss takes the model's outputs and the targets; with {shapes} of one micro-batch it raised "
+            f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'nothing more'}; "
+            "give a loss that fits them",
+            argument="loss",
+        ) from error
+    if not isinstance(value, torch.Tensor) or value.numel() != 1 or value.ndim:
+        what = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+        raise ModelError(
+            f"a loss gives one number, a tensor of shape (); got {what}; average it over the micro-batch",
+            argument="loss",
+        )
+    if trains and not value.requires_grad:
+        raise ModelError(
+            "a training program learns from its loss; got one that does not depend on any parameter that requires a "
+            "gradient; check requires_grad and that nothing is detached",
+            argument="loss",
+        )
+
+
+def _inputs_and_targets(batch: Any) -> tuple[Values, torch.Tensor | None]:
+    if isinstance(batch, torch.Tensor):
+        batch = (batch, None)
+    if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+        raise ModelError(f"a batch is (inputs, targets); got {_kind_of(batch)}; give both as tensors", argument="batch")
+    inputs, targets = batch
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    wrong: Sequence[Any] = [value for value in inputs if not isinstance(value, torch.Tensor)]
+    if targets is not None and not isinstance(targets, torch.Tensor):
+        wrong = [targets]
+    if wrong or not inputs:
+        what = _kind_of(wrong[0]) if wrong else "no inputs"
+        raise ModelError(f"inputs and targets are tensors; got {what}; make it a tensor", argument="batch")
+    return inputs, targets
+
+
+def _parts(tensor: torch.Tensor, n: int) -> list[torch.Tensor]:
+    return [part.detach().clone() for part in torch.tensor_split(tensor.detach(), n)]
+
+
+def _shape(value: Any) -> str:
+    return str(tuple(value.shape)) if isinstance(value, torch.Tensor) else type(value).__name__
+
+
+def _kind_of(value: Any) -> str:
+    return f"{len(value)} values" if isinstance(value, (tuple, list)) else type(value).__name__

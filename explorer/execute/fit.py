@@ -1,0 +1,119 @@
+"""Whether a model's parts fit each other: one micro-batch through all layers, before anything runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from explorer.errors import ModelError
+from explorer.execute.stages import Chain, CutModel, first_line
+
+Values = tuple[torch.Tensor, ...]
+
+# how torch words that shapes or types do not go together; anything else is the layer's own failure
+_MISFIT = re.compile(
+    r"shape|size|dimension|channels|must match|dtype|scalar type|positional argument|out of range|Expected \d+D|not support",
+    re.IGNORECASE,
+)
+
+
+class Sample(NamedTuple):
+    """What goes into a stage and comes out of it for one micro-batch: empty tensors of the right kind."""
+
+    inputs: Values
+    outputs: Values
+
+
+def fit(model: CutModel, inputs: Values) -> tuple[list[Sample], Any]:
+    """What each stage takes and gives, and the last one's output.
+
+    Raises:
+        ModelError: if a part does not take what the part before gives; it names both and the shapes.
+    """
+    samples = []
+    values: Values = inputs
+    output: Any = None
+    for stage, module in enumerate(model.stages):
+        values = tuple(_fresh(value) for value in values) if stage else values
+        before = model.layer_at(stage - 1) if stage else ""
+        output = _through(model, stage, values, before)
+        outputs = _tensors(output, model, stage)
+        samples.append(Sample(tuple(map(_like, values)), tuple(map(_like, outputs))))
+        values = outputs
+        del module
+    return samples, output
+
+
+def _through(model: CutModel, stage: int, values: Values, before: str) -> Any:
+    module = model.stages[stage]
+    arrived: dict[str, str] = {}
+    handles = _watch_inputs(module, arrived) if isinstance(module, Chain) else []
+    try:
+        return module(*values)
+    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
+        if not _MISFIT.search(str(error)) and not isinstance(error, NotImplementedError):
+            raise
+        raise _misfit(model, stage, before, arrived, values, error) from error
+    finally:
+        for remove in handles:
+            remove()
+
+
+def _misfit(
+    model: CutModel, stage: int, before: str, arrived: dict[str, str], values: Values, error: Exception
+) -> ModelError:
+    module = model.stages[stage]
+    if not isinstance(module, Chain):
+        where = f"stage {stage} does not take {_shapes(values)} from stage {stage - 1}"
+        return ModelError(f"a model's parts must fit each other; {where} ({first_line(error)})", argument="model")
+    place = module.names.index(module.at)
+    before = module.names[place - 1] if place else before
+    layer = f"layer {module.at} ({type(module.layers[place]).__name__}, stage {stage})"
+    giver = f"layer {before}" if before else "the batch"
+    shape = arrived.get(module.at, _shapes(values))
+    return ModelError(
+        f"a model's parts must fit each other; {layer} does not take what {giver} gives, {shape}: {first_line(error)}; "
+        "change one of the two",
+        argument="model",
+    )
+
+
+def _watch_inputs(module: Chain, arrived: dict[str, str]) -> list[Callable[[], None]]:
+    def note(name: str) -> Callable[[Any, Any], None]:
+        def hook(_: Any, values: Any) -> None:
+            arrived[name] = _shapes(values)
+
+        return hook
+
+    pairs = zip(module.names, module.layers, strict=True)
+    return [layer.register_forward_pre_hook(note(name)).remove for name, layer in pairs]
+
+
+def _tensors(output: Any, model: CutModel, stage: int) -> Values:
+    values = tuple(output) if isinstance(output, (tuple, list)) else (output,)
+    wrong = next((value for value in values if not isinstance(value, torch.Tensor)), None)
+    if wrong is not None or not values:
+        raise ModelError(
+            f"stages hand tensors to each other; stage {stage}, which ends with layer {model.layer_at(stage)}, gives "
+            f"{type(wrong).__name__}; give a tensor or a tuple of tensors",
+            argument="model",
+        )
+    return values
+
+
+def _fresh(value: torch.Tensor) -> torch.Tensor:
+    """As the next stage gets it: cut off from the stage before."""
+    return value.detach().requires_grad_(value.requires_grad)
+
+
+def _like(value: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(value).detach().requires_grad_(value.requires_grad)
+
+
+def _shapes(values: Any) -> str:
+    return ", ".join(
+        str(tuple(value.shape)) if isinstance(value, torch.Tensor) else type(value).__name__ for value in values
+    )

@@ -1,0 +1,153 @@
+"""Execute a program in this process: every operation for real, one at a time, on a virtual clock for each rank."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from explorer.core import Costs, Program
+from explorer.execute._torch import one_rank_group, quiet
+from explorer.execute.checks import Loss, check_backend, check_batch, check_loss, check_program, check_steps
+from explorer.execute.fit import fit
+from explorer.execute.hooks import Hook, Hooks, RunEnd, RunStart
+from explorer.execute.parity import Outcome, Parity, Whole, compare
+from explorer.execute.recorder import Recorder
+from explorer.execute.run import Run
+from explorer.execute.session import Bench, Seeds
+from explorer.execute.settings import alone, measured, random_state_kept
+from explorer.execute.stages import Chain, CutModel, cut
+from explorer.execute.training import Job, train
+from explorer.execute.traits import watch_traits
+from explorer.execute.updates import MakeOptimizer, check_optimizer, make_optimizers
+
+
+def execute(
+    program: Program,
+    model: Any,
+    batch: Any,
+    *,
+    loss: Loss | None = None,
+    optimizer: MakeOptimizer | None = None,
+    n_steps: int = 1,
+    backend: str = "kernel",
+    links: Costs | None = None,
+    split_points: Sequence[str] | None = None,
+    hooks: Sequence[Hook] = (),
+    clock: Callable[[], float] = time.perf_counter,
+) -> Run:
+    """Run `program` on `model` for real, and say when what ran on which rank.
+
+    The model is copied and cut into the program's stages, which torch's own pipeline runtime runs in a group of one
+    rank: every forward and backward really happens, one at a time, in an order of dependency. Each measured duration
+    is laid on its rank's virtual clock, messages on the link model. A hidden warm-up comes before, a comparison with
+    the unpipelined model after. A step's loss and gradients are the mean over its micro-batches; each stage has an
+    optimizer of its own, whose update follows the step's last slot and is in no makespan.
+
+    While it runs torch uses one thread in the calling thread and garbage is not collected within steps; both are put
+    back, and so are random states. Asking glibc to keep freed memory is for good. A process executes one run at a
+    time; a second one is refused.
+
+    Args:
+        program: any complete one of F, B, I and W, with one weight copy a stage.
+        model: a list of layers, an nn.Sequential, or any nn.Module with `split_points`; it is left as it is.
+        batch: (inputs, targets), tensors; inputs may be a tuple of them.
+        loss: outputs and targets of a micro-batch → one number, averaged over the micro-batch.
+        optimizer: parameters → torch optimizer, called once a stage; None to train nothing.
+        n_steps: training steps over the same batch.
+        backend: "kernel", this process.
+        links: whose latency, bandwidth and, if given, message_bytes the messages take; None for free links.
+        split_points: names of the layers or submodules where a new stage begins.
+        hooks: who hears of the run; a Recorder among them is the one the trace comes from.
+        clock: seconds now.
+
+    Raises:
+        InputError: if an argument is not as said above; ModelError where model, batch, loss or optimizer are at fault.
+        ProgramError: if the program is incomplete, or holds what cannot run in a kernel.
+        RunError: if a layer or the loss fails on the way, or a run is under way already.
+        RunStopped: if a hook stopped it.
+        EngineError: if torch lacks what its pipeline runtime needs.
+
+    Example:
+        >>> import explorer as ex
+        >>> ready = ex.ready_model("mlp", n_stages=4, n_micro_batches=8)
+        >>> program = ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)
+        >>> run = ex.execute(program, ready.layers, ready.batch, loss=ready.loss)
+        >>> run.parity
+        True
+    """
+    check_backend(backend)
+    check_steps(n_steps)
+    check_program(program)
+    check_optimizer(optimizer)
+    inputs, targets = check_batch(batch, program, loss)
+    job = Job(program, inputs, targets, loss, optimizer, n_steps, links)
+    recorder, listeners = _with_recorder(hooks)
+    with alone(), measured(), one_rank_group(), quiet():
+        bench, reference = _prepare(job, model, split_points, listeners, clock)
+        listeners.run_start(RunStart(program, n_steps, backend, "virtual"))
+        error: BaseException | None = None
+        try:
+            outcome = train(job, bench, listeners)
+            parity = _check(job, reference, outcome, listeners)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            listeners.run_end(RunEnd(error))
+    return _run(recorder, bench.model, outcome, parity)
+
+
+def _with_recorder(hooks: Sequence[Hook]) -> tuple[Recorder, Hooks]:
+    """The caller's recorder or a new one, heard before all others."""
+    recorder = next((hook for hook in hooks if isinstance(hook, Recorder)), None) or Recorder()
+    return recorder, Hooks([recorder, *(hook for hook in hooks if hook is not recorder)])
+
+
+def _prepare(
+    job: Job, model: Any, split_points: Sequence[str] | None, hooks: Hooks, clock: Callable[[], float]
+) -> tuple[Bench, Whole]:
+    """Cut two copies, and see whether their parts and the loss fit."""
+    program, base = job.program, torch.initial_seed()
+    make = lambda: cut(model, program.n_stages, split_points=split_points, sample=job.inputs[0])  # noqa: E731
+    copy, other = make(), make()
+    traits = watch_traits(copy)
+    with random_state_kept(), torch.set_grad_enabled(program.has_backward):
+        samples, output = fit(copy, job.inputs[0])
+        found = traits()
+        if job.loss is not None and job.target is not None:
+            check_loss(job.loss, output, job.target, trains=program.has_backward)
+    del output
+    make_optimizers(job.optimizer, other)  # one that cannot be made is told of before anything runs
+    seeds = Seeds(base, program.n_stages, program.n_micro_batches) if found.random else None
+    for stage in (*copy.stages, *other.stages):
+        if isinstance(stage, Chain):
+            stage.pulse = hooks.pulse
+    whole = Whole(other, job.inputs, job.targets, job.loss, job.optimizer, seeds, found.random or found.statistics)
+    return Bench(copy, samples, job.loss, clock, seeds), whole
+
+
+def _check(job: Job, reference: Whole, outcome: Outcome, hooks: Hooks) -> Parity:
+    """Do the same with the model in one piece, and compare."""
+    if job.program.has_backward:
+        theirs, sentence = reference.train(job.n_steps, outcome.losses[0], hooks.pulse)
+    else:
+        theirs, sentence = reference.infer(job.n_steps, hooks.pulse)
+    return compare(outcome, theirs, sentence)
+
+
+def _run(recorder: Recorder, model: CutModel, outcome: Outcome, parity: Parity) -> Run:
+    trace = recorder.trace()
+    return Run(
+        trace=trace,
+        predicted=recorder.predicted() or trace,
+        losses=list(outcome.losses),
+        gradients=outcome.gradients,
+        outputs=outcome.output,
+        parity=parity.holds,
+        parity_worst=parity.worst,
+        reference=parity.reference,
+        _state=model.state(),
+    )

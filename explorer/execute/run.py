@@ -1,0 +1,60 @@
+"""What came of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.analysis import peak_bytes
+from explorer.core import Category, Trace
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """An executed program: its trace, losses and gradients, and whether they are right.
+
+    Attributes:
+        trace: what ran when, on the ranks' virtual clocks; measured operations, modelled links.
+        predicted: what the simulator expected from the warm-up's costs.
+        losses: of each step, the mean over its micro-batches; empty without a loss.
+        gradients: name → of the last step.
+        outputs: the last stage's outputs by micro-batch, joined, of a forward-only program; else None.
+        parity: whether losses, gradients and parameters equal the unpipelined model's on the same batch.
+        parity_worst: the largest relative difference among them.
+        reference: in a sentence, what it was compared with.
+    """
+
+    trace: Trace
+    predicted: Trace
+    losses: list[float]
+    gradients: Mapping[str, torch.Tensor]
+    outputs: torch.Tensor | None
+    parity: bool
+    parity_worst: float
+    reference: str
+    _state: Mapping[str, torch.Tensor] = field(repr=False, default_factory=dict)
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """The trained parameters and buffers, named as the caller's model names them."""
+        return dict(self._state)
+
+    @property
+    def peak_bytes(self) -> npt.NDArray[np.int64]:
+        """(n_ranks,) the most bytes each rank held at once."""
+        return peak_bytes(self.trace)
+
+    @property
+    def peak_activation_bytes(self) -> npt.NDArray[np.int64]:
+        """(n_ranks,) the most bytes of activations each rank held at once."""
+        return peak_bytes(self.trace, category=Category.ACTIVATIONS)
+
+    def __repr__(self) -> str:
+        losses = ", ".join(f"{loss:.4g}" for loss in self.losses)
+        return f"Run({self.trace.program.name!r}, losses=[{losses}], parity={self.parity}, makespan={self.trace.makespan:.4g})"

@@ -1,0 +1,161 @@
+"""A program made ready to run on a cut model: torch's stages and runtime, and our conductor among them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from explorer.core import Costs, Kind, Program
+from explorer.errors import ExplorerError, RunError
+from explorer.execute._torch import Engine, Stage
+from explorer.execute.activations import Activations
+from explorer.execute.checks import Loss, Values
+from explorer.execute.conductor import Conductor, Slots
+from explorer.execute.fit import Sample
+from explorer.execute.hooks import Hooks
+from explorer.execute.settings import no_collection
+from explorer.execute.stages import CutModel, first_line
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a run and its warm-up share.
+
+    Attributes:
+        model: cut into stages.
+        samples: what each stage takes and gives.
+        loss: of one micro-batch, or None.
+        clock: seconds now.
+        seeds: of random layers, or None where there are none.
+    """
+
+    model: CutModel
+    samples: Sequence[Sample]
+    loss: Loss | None
+    clock: Callable[[], float]
+    seeds: Seeds | None
+
+    def wait(self) -> None:
+        """Block until the device has done all it was given."""
+        if self.model.device.type == "cuda":
+            torch.cuda.synchronize(self.model.device)
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """A seed of its own for every forward, so that dropout does not depend on the order of execution.
+
+    Attributes:
+        base: what the caller's generator was seeded with.
+        n_stages: number of stages.
+        n_micro_batches: number of micro-batches.
+    """
+
+    base: int
+    n_stages: int
+    n_micro_batches: int
+
+    def __call__(self, step: int, stage: int, micro_batch: int) -> None:
+        """Seed torch and Python for this forward."""
+        number = (step * self.n_stages + stage) * self.n_micro_batches + micro_batch
+        torch.manual_seed((self.base + number) % 2**63)
+        random.seed(number)
+
+
+class Session:
+    """Runs steps of one program. A new one is made for every run: after an exception torch's must not be used again.
+
+    Args:
+        program: that runs.
+        order: (n_slots,) the slots in the order they run in.
+        bench: model, loss and clock.
+        hooks: who is told.
+        costs: the link model, for those who hear of transfers.
+    """
+
+    def __init__(
+        self, program: Program, order: Slots, bench: Bench, hooks: Hooks, *, costs: Costs | None = None
+    ) -> None:
+        self._model, n_stages = bench.model, program.n_stages
+        loss = bench.loss
+        self.conductor = Conductor(
+            program,
+            order,
+            hooks,
+            clock=bench.clock,
+            wait=bench.wait,
+            before=bench.seeds or _no_seeds,
+            activations=Activations(program.placement.routes[0].tolist(), bench.model.storages()),
+            gradient_bytes=self._gradient_bytes,
+            costs=costs,
+        )
+        stages = [
+            Stage(
+                module,
+                stage,
+                n_stages,
+                inputs=bench.samples[stage].inputs,
+                outputs=bench.samples[stage].outputs,
+                watch=self.conductor,
+                computes_loss=loss is not None and stage == n_stages - 1,
+            )
+            for stage, module in enumerate(bench.model.stages)
+        ]
+        self._engine = Engine(
+            stages, program.n_micro_batches, loss, trains=program.has_backward, order=self.conductor.order
+        )
+
+    def step(self, number: int, inputs: Sequence[Values], targets: Sequence[torch.Tensor] | None) -> float:
+        """One step without its optimizer update; the mean loss over its micro-batches, NaN without a loss.
+
+        Raises:
+            RunError: if something on its way fails, with that as its cause.
+        """
+        for parameter in self._model.parameters.values():
+            parameter.grad = None
+        self.conductor.start_step(number)
+        try:
+            with no_collection():
+                self._engine.run(inputs, targets)
+        except Exception as error:
+            if isinstance(error, ExplorerError) or error is self.conductor.hook_error:
+                raise
+            raise self._explain(error) from _root(error)
+        return float(self.conductor.losses.mean())
+
+    def _explain(self, error: Exception) -> Exception:
+        """One sentence for what a layer, a loss or torch raised."""
+        root = _root(error)
+        if isinstance(root, ExplorerError):
+            return root
+        if self.conductor.running is None:
+            return RunError(f"a step must run through; torch's runtime raised {first_line(root)}")
+        rank, action = self.conductor.running
+        what = {Kind.F: "forward", Kind.B: "backward", Kind.I: "input gradient", Kind.W: "weight gradient"}[action.kind]
+        layer = self._model.layer_at(action.stage)
+        forward = action.kind == Kind.F
+        where = f"in layer {layer}" if forward else f"behind layer {layer}"
+        if forward and root is error:
+            where = "in the loss"
+        where = where if layer or "loss" in where else "in its module"
+        return RunError(
+            f"every action must run through; {action} (the {what} of micro-batch {action.micro_batch} in stage "
+            f"{action.stage} on rank {rank}, step {self.conductor.step}) failed {where}: {first_line(root)}; mend it there"
+        )
+
+    def _gradient_bytes(self, stage: int) -> int:
+        grads = [parameter.grad for parameter in self._model.of_stage(stage)]
+        return sum(grad.nbytes for grad in grads if grad is not None)
+
+
+def _root(error: Exception) -> BaseException:
+    """What torch wrapped, if it did."""
+    wrapped = isinstance(error, RuntimeError) and "failed to run forward" in str(error) and error.__cause__
+    return error.__cause__ if wrapped and error.__cause__ is not None else error
+
+
+def _no_seeds(step: int, stage: int, micro_batch: int) -> None:
+    """Nothing random, nothing to seed."""

@@ -1,0 +1,223 @@
+"""A model cut into stages: its layers in order, as many stages as the program has, as even as can be."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from explorer.errors import ModelError
+
+Values = tuple[torch.Tensor, ...]
+
+
+class Chain(nn.Module):
+    """Layers one behind the other, as nn.Sequential runs them, remembering which one runs.
+
+    Attributes:
+        at: name of the layer that runs, or ran last.
+        pulse: called before each layer.
+    """
+
+    def __init__(self, layers: Sequence[tuple[str, nn.Module]]) -> None:
+        super().__init__()
+        self.names = [name for name, _ in layers]
+        self.layers = nn.ModuleList(layer for _, layer in layers)
+        self.at = self.names[0] if layers else ""
+        self.pulse: Callable[[], None] = no_pulse
+
+    def forward(self, *values: Any) -> Any:
+        """The last layer's output; a tuple goes from layer to layer as it is."""
+        value = values[0] if len(values) == 1 else values
+        for self.at, layer in zip(self.names, self.layers, strict=True):
+            self.pulse()
+            value = layer(value)
+        return value
+
+
+class CutModel:
+    """A copy of a model, cut.
+
+    Attributes:
+        whole: the copy.
+        stages: its stages, sharing its parameters.
+        parameters: name → parameter, as the caller's model names them.
+        stage_of: name → stage.
+    """
+
+    def __init__(self, whole: nn.Module, stages: list[nn.Module], parameters: list[dict[str, nn.Parameter]]) -> None:
+        self.whole = whole
+        self.stages = stages
+        self.parameters = {name: parameter for stage in parameters for name, parameter in stage.items()}
+        self.stage_of = {name: stage for stage, named in enumerate(parameters) for name in named}
+
+    def of_stage(self, stage: int) -> list[nn.Parameter]:
+        """The parameters of one stage."""
+        own = (parameter for name, parameter in self.parameters.items() if self.stage_of[name] == stage)
+        return list(dict.fromkeys(own))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is; a model without parameters is on the CPU."""
+        return next((parameter.device for parameter in self.whole.parameters()), torch.device("cpu"))
+
+    def run_whole(self, values: Values) -> Any:
+        """The whole model's output, as the caller's own would give it."""
+        if not all(isinstance(stage, Chain) for stage in self.stages):
+            return self.whole(*values)
+        value: Any = values[0] if len(values) == 1 else values
+        for stage in self.stages:
+            value = stage(value)
+        return value
+
+    def storages(self) -> set[int]:
+        """Addresses of all parameters and buffers."""
+        held = [*self.whole.parameters(), *self.whole.buffers()]
+        held += [tensor for stage in self.stages for tensor in (*stage.parameters(), *stage.buffers())]
+        return {tensor.untyped_storage().data_ptr() for tensor in held}
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Parameters and buffers, named as the caller's model names them."""
+        return {name: tensor.detach() for name, tensor in self.whole.state_dict().items()}
+
+    def layer_at(self, stage: int) -> str:
+        """The layer that runs, or ran last, in `stage`."""
+        module = self.stages[stage]
+        return module.at if isinstance(module, Chain) else ""
+
+
+def cut(model: Any, n_stages: int, *, split_points: Sequence[str] | None, sample: Values) -> CutModel:
+    """A copy of `model` cut into `n_stages` contiguous stages.
+
+    Args:
+        model: a list of layers, an nn.Sequential, or any nn.Module with split points.
+        n_stages: how many.
+        split_points: names of the submodules where a new stage begins; None cuts layers as evenly as can be.
+        sample: one micro-batch, by which torch's tracer follows a model that is no sequence of layers.
+
+    Raises:
+        ModelError: if the model cannot be copied, or not be cut so.
+    """
+    whole = _copy(model)
+    layers = [(name, layer) for name, layer in whole.named_children()] if isinstance(whole, _LAYERED) else None
+    if layers is None and split_points is None:
+        raise ModelError(
+            "a model is a list of layers, an nn.Sequential, or any nn.Module with split_points; got "
+            f"{type(model).__name__} without; name the submodules where a new stage begins",
+            argument="split_points",
+        )
+    if layers is None:
+        from explorer.execute.traced import cut_by_tracing
+
+        return cut_by_tracing(whole, n_stages, split_points=list(split_points or ()), sample=sample)
+    bounds = _bounds([name for name, _ in layers], n_stages, split_points)
+    parts = [layers[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    named = [
+        {f"{name}.{inner}": parameter for name, layer in part for inner, parameter in layer.named_parameters()}
+        for part in parts
+    ]
+    refuse_shared(named)
+    return CutModel(whole, [Chain(part).train(whole.training) if part else Chain(part) for part in parts], named)
+
+
+def refuse_shared(named: Sequence[dict[str, nn.Parameter]]) -> None:
+    """Refuse a parameter that belongs to two stages: each stage has weights and an optimizer of its own.
+
+    Raises:
+        ModelError: naming both places.
+    """
+    seen: dict[int, tuple[int, str]] = {}
+    for stage, parameters in enumerate(named):
+        for name, parameter in parameters.items():
+            before, other = seen.setdefault(id(parameter), (stage, name))
+            if before != stage:
+                raise ModelError(
+                    f"a parameter belongs to one stage; {other} of stage {before} and {name} of stage {stage} are the "
+                    "same tensor; give each its own, or put both into one stage",
+                    argument="model",
+                )
+
+
+_LAYERED = (nn.Sequential,)
+
+
+def _copy(model: Any) -> nn.Module:
+    if isinstance(model, nn.ModuleList) or (isinstance(model, (list, tuple)) and not isinstance(model, nn.Module)):
+        wrong = next((layer for layer in model if not isinstance(layer, nn.Module)), None)
+        if wrong is not None or not len(model):
+            what = f"a {type(wrong).__name__} among them" if len(model) else "an empty one"
+            raise ModelError(
+                f"a list of layers holds nn.Modules; got {what}; wrap it in an nn.Module", argument="model"
+            )
+        # not nn.Sequential(*model) of the originals: that would leave nothing behind either, but list the copies
+        return nn.Sequential(*copy.deepcopy(list(model)))
+    if not isinstance(model, nn.Module):
+        raise ModelError(
+            f"a model is a list of layers, an nn.Sequential, or any nn.Module with split_points; got "
+            f"{type(model).__name__}; give one of these",
+            argument="model",
+        )
+    try:
+        return copy.deepcopy(model)
+    except Exception as error:
+        raise ModelError(
+            f"a run works on a copy of the model; {type(model).__name__} cannot be copied: {first_line(error)}; give it "
+            "a __deepcopy__",
+            argument="model",
+        ) from error
+
+
+def _bounds(names: list[str], n_stages: int, split_points: Sequence[str] | None) -> list[int]:
+    """Where each stage begins among the layers, and the end."""
+    if split_points is not None:
+        unknown = next((name for name in split_points if name not in names), None)
+        if unknown is not None:
+            raise ModelError(
+                f"a split point names a layer; got {unknown!r}; this model has {', '.join(names)}",
+                argument="split_points",
+            )
+        check_count(len(set(split_points)), n_stages)
+        begins = sorted({names.index(name) for name in split_points})
+        if begins and begins[0] == 0:
+            raise ModelError(
+                f"the first stage begins by itself; got a split point at the first layer, {names[0]!r}; leave it out",
+                argument="split_points",
+            )
+        return [0, *begins, len(names)]
+    if n_stages > len(names):
+        raise ModelError(
+            f"every stage needs a layer of its own; got {n_stages} stages and {len(names)} layers; try "
+            f"{len(names)} stages, or a deeper model",
+            argument="n_stages",
+            legal=(len(names),),
+        )
+    sizes = [len(part) for part in np.array_split(np.arange(len(names)), n_stages)]
+    return [0, *np.cumsum(sizes).tolist()]
+
+
+def check_count(n_split_points: int, n_stages: int) -> None:
+    """Refuse split points that do not make as many stages as the program has.
+
+    Raises:
+        ModelError: naming both numbers.
+    """
+    if n_split_points + 1 != n_stages:
+        raise ModelError(
+            f"split_points make one stage more than there are of them, and the program has {n_stages} stages; got "
+            f"{n_split_points} split points; name {n_stages - 1}",
+            argument="split_points",
+        )
+
+
+def first_line(error: BaseException) -> str:
+    """What `error` says, without what follows its first line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+
+
+def no_pulse() -> None:
+    """No pulse."""
