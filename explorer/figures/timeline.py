@@ -108,11 +108,11 @@ def timeline_info(trace: Trace, *, predicted: Trace | None = None) -> TimelineIn
 
 
 def timeline_traces(info: TimelineInfo) -> list[go.Bar | go.Scatter]:
-    """At most one plotly trace a kind for what happened and one for what was predicted, and one for the steps."""
+    """At most one plotly trace a kind for what happened and one for what was predicted, and two for the steps."""
     happened = {bars.kind for bars in info.bars}
     faint = [_trace(info, bars, faint=True, legend=bars.kind not in happened) for bars in info.predicted]
     solid = [_trace(info, bars, faint=False, legend=True) for bars in info.bars]
-    return [*faint, *solid, *([_step_lines(info)] if info.steps else [])]
+    return [*faint, *solid, *(_step_marks(info) if info.steps else [])]
 
 
 def timeline_layout(info: TimelineInfo) -> dict[str, Any]:
@@ -266,21 +266,22 @@ def _hover(kind: Kind, unit: Unit, *, faint: bool) -> str:
     )
 
 
-def _step_lines(info: TimelineInfo) -> go.Scatter:
+def _step_marks(info: TimelineInfo) -> list[go.Scatter]:
+    """A line where each step begins, and its number."""
     import plotly.graph_objects as go
 
-    x: list[float | None] = []
-    for _, start in info.steps:
-        x += [start * info.unit.factor] * 3 + [None]
-    return go.Scatter(
-        x=x,
-        y=[info.n_ranks - 0.5, -0.78, -1.1, None] * len(info.steps),
-        mode="lines+text",
-        text=[text for number, _ in info.steps for text in ("", f" step {number}", "", "")],
-        textposition="middle right",
+    starts = [start * info.unit.factor for _, start in info.steps]
+    lines = go.Scatter(
+        x=[x for start in starts for x in (start, start, None)],
+        y=[info.n_ranks - 0.5, -1.1, None] * len(starts),
+        mode="lines",
         line={"color": EITHER.text, "width": 1, "dash": "dot"},
-        name="steps",
-        showlegend=False,
-        hoverinfo="skip",
-        cliponaxis=False,
     )
+    numbers = go.Scatter(
+        x=starts,
+        y=[-0.78] * len(starts),
+        mode="text",
+        text=[f" step {number}" for number, _ in info.steps],
+        textposition="middle right",
+    )
+    return [marks.update(name="steps", showlegend=False, hoverinfo="skip") for marks in (lines, numbers)]

@@ -1,0 +1,91 @@
+"""What the commands read: numbers, a program and a link."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any, NoReturn
+
+from explorer.core import Program
+from explorer.errors import InputError
+from explorer.schedules import schedule
+
+Commands = Any  # argparse names the type of add_subparsers' result only privately
+_LARGEST = 1e100
+_MOST_RANKS = 4096
+_MOST_PAIRS = 2_000_000  # (stage, micro-batch) pairs: about 1 GB while they are checked
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that raises instead of printing and exiting."""
+
+    def __init__(self, **options: Any) -> None:
+        # an abbreviated flag that works today may be ambiguous tomorrow
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise `message` as an InputError that names the command and its help."""
+        raise InputError(f"{message}; `{self.prog} --help` lists what it takes")
+
+
+def whole(text: str) -> int:
+    """A whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"needs a whole number; got {text[:40]!r}; try 4") from None
+
+
+def number(text: str) -> float:
+    """A number small enough to be added up many times."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"needs a number; got {text[:40]!r}; try 1.0") from None
+    if _LARGEST < value < math.inf:
+        raise argparse.ArgumentTypeError(f"needs a number up to {_LARGEST:g}; got {text[:40]!r}; try 1.0")
+    return value
+
+
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """The flags that choose a program."""
+    parser.add_argument("--schedule", default="1f1b", metavar="NAME", help="as in `explorer schedules` (1f1b)")
+    parser.add_argument("--ranks", type=whole, default=4, metavar="P", help="pipeline ranks (4)")
+    parser.add_argument("--micro-batches", type=whole, default=8, metavar="M", help="micro-batches in a step (8)")
+    parser.add_argument("--chunks", type=whole, metavar="N", help="stages a rank (the fewest the schedule has)")
+
+
+def add_link(parser: argparse.ArgumentParser) -> None:
+    """The flags of the links between ranks."""
+    parser.add_argument("--latency", type=number, default=0.0, metavar="S", help="seconds of an empty message (0)")
+    parser.add_argument("--bandwidth", type=number, default=float("inf"), metavar="B", help="bytes a second (no limit)")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """The flags that say what to give out."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    parser.add_argument("--html", metavar="FILE", help="also write timeline and memory as one offline page")
+
+
+def program_of(arguments: argparse.Namespace) -> Program:
+    """The program that the flags choose.
+
+    Raises:
+        ScheduleError: if the schedule does not exist for these numbers.
+        InputError: if the program would be too large for a command.
+    """
+    chunks = 1 if arguments.chunks is None else arguments.chunks
+    if arguments.ranks > _MOST_RANKS:
+        raise InputError(f"a command lays out at most {_MOST_RANKS} ranks; got {arguments.ranks}; try fewer")
+    pairs = arguments.ranks * arguments.micro_batches * chunks
+    if pairs > _MOST_PAIRS:
+        raise InputError(
+            f"a command lays out at most {_MOST_PAIRS} pairs of stage and micro-batch; got {pairs}; "
+            "try fewer ranks, micro-batches or chunks"
+        )
+    return schedule(
+        arguments.schedule,
+        n_ranks=arguments.ranks,
+        n_micro_batches=arguments.micro_batches,
+        n_chunks=arguments.chunks,
+    )

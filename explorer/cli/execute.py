@@ -1,0 +1,109 @@
+"""`explorer execute`: really train a small model under a schedule, and measure it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+from explorer.cli.arguments import Commands, add_link, add_output, add_program, program_of, whole
+from explorer.cli.output import report, size_of, to_json
+from explorer.errors import InputError
+from explorer.figures.units import bytes_unit
+
+if TYPE_CHECKING:
+    from explorer.core import Program
+    from explorer.execute import Run
+
+PARITY_FAILED = 1
+_MOST_STEPS = 100_000
+
+
+def add(commands: Commands) -> None:
+    """Add this command."""
+    from explorer.execute import READY_MODELS
+
+    parser = commands.add_parser("execute", help="really run a schedule", description=__doc__)
+    add_program(parser)
+    parser.add_argument("--backend", default="kernel", choices=["kernel"], help="where ranks run (in this process)")
+    parser.add_argument("--model", default="mlp", choices=list(READY_MODELS), help="what is trained (mlp)")
+    parser.add_argument("--steps", type=whole, default=1, metavar="N", help="training steps (1)")
+    add_link(parser)
+    add_output(parser)
+    parser.set_defaults(command=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train, print, and write the page if one is wanted; 1 if the gradients are not the unpipelined model's."""
+    if not 1 <= arguments.steps <= _MOST_STEPS:
+        raise InputError(f"steps is a whole number from 1 to {_MOST_STEPS}; got {arguments.steps}; try 3")
+    done = _train(program_of(arguments), arguments)
+    values = to_json(_values(done))
+    if arguments.html is not None:
+        from explorer.figures import timeline_and_memory, write_html
+
+        page = timeline_and_memory(done.trace, predicted=done.predicted)
+        write_html(page, arguments.html, title=f"{done.trace.program.name} – Pipeline Explorer")
+    print(values if arguments.json else _report(done))
+    if not done.parity:
+        sys.stderr.write(f"explorer: the gradients differ from {done.reference}; worst by {done.parity_worst:.2g}\n")
+    return 0 if done.parity else PARITY_FAILED
+
+
+def _train(program: Program, arguments: argparse.Namespace) -> Run:
+    from explorer.cli.progress import Progress
+    from explorer.core import Costs
+    from explorer.execute import execute, ready_model
+
+    links = Costs(latency=arguments.latency, bandwidth=arguments.bandwidth)
+    model = ready_model(arguments.model, n_stages=program.n_stages, n_micro_batches=program.n_micro_batches)
+    return execute(
+        program,
+        model.layers,
+        model.batch,
+        loss=model.loss,
+        optimizer=model.optimizer,
+        n_steps=arguments.steps,
+        backend=arguments.backend,
+        links=links,
+        hooks=(Progress(sys.stderr),) if sys.stderr.isatty() else (),
+    )
+
+
+def _values(done: Run) -> dict[str, Any]:
+    return {
+        **done.trace.summary(),
+        "losses": [_or_none(loss) for loss in done.losses],
+        "parity": bool(done.parity),
+        "parity_worst": _or_none(done.parity_worst),
+        "peak_bytes": done.peak_bytes.tolist(),
+        "peak_activation_bytes": done.peak_activation_bytes.tolist(),
+        "reference": done.reference,
+        **size_of(done.trace),
+    }
+
+
+def _report(done: Run) -> str:
+    unit = bytes_unit(float(done.peak_bytes.max(initial=0)))
+    activations = bytes_unit(float(done.peak_activation_bytes.max(initial=0)))
+    columns = {
+        "peak memory": [unit.show(size) for size in done.peak_bytes],
+        "peak activations": [activations.show(size) for size in done.peak_activation_bytes],
+    }
+    verdict = "equal" if done.parity else "DIFFER from"
+    losses = " → ".join(f"{loss:.4f}" for loss in _few(done.losses))
+    return (
+        f"{report(done.trace, columns)}\n"
+        f"loss      {losses}\n"
+        f"gradients {verdict} {done.reference}; worst relative difference {done.parity_worst:.2g}"
+    )
+
+
+def _few(losses: list[float]) -> list[float]:
+    return losses if len(losses) <= 6 else [*losses[:3], *losses[-3:]]
+
+
+def _or_none(value: float) -> float | None:
+    """JSON has no word for what is not a number."""
+    return float(value) if math.isfinite(value) else None

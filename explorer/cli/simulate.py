@@ -1,0 +1,42 @@
+"""`explorer simulate`: how long a schedule takes, from costs."""
+
+from __future__ import annotations
+
+import argparse
+
+from explorer.cli.arguments import Commands, add_link, add_output, add_program, number, program_of
+from explorer.cli.output import report, size_of, to_json
+
+
+def add(commands: Commands) -> None:
+    """Add this command."""
+    parser = commands.add_parser("simulate", help="lay a schedule out under costs", description=__doc__)
+    add_program(parser)
+    parser.add_argument("--forward", type=number, default=1.0, metavar="S", help="seconds of a stage's forward (1)")
+    parser.add_argument("--backward", type=number, metavar="S", help="seconds of a stage's backward (twice forward)")
+    add_link(parser)
+    parser.add_argument("--message-bytes", type=number, default=0.0, metavar="B", help="bytes of a message (0)")
+    add_output(parser)
+    parser.set_defaults(command=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Simulate, print, and write the page if one is wanted."""
+    from explorer.core import Costs
+    from explorer.simulate import simulate
+
+    costs = Costs(
+        forward=arguments.forward,
+        backward=arguments.backward,
+        latency=arguments.latency,
+        bandwidth=arguments.bandwidth,
+        message_bytes=arguments.message_bytes,
+    )
+    trace = simulate(program_of(arguments), costs)
+    values = to_json({**trace.summary(), **size_of(trace)})
+    if arguments.html is not None:
+        from explorer.figures import timeline_and_memory, write_html
+
+        write_html(timeline_and_memory(trace), arguments.html, title=f"{trace.program.name} – Pipeline Explorer")
+    print(values if arguments.json else report(trace))
+    return 0
