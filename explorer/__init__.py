@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from explorer.analysis import in_flight_over_time, memory_over_time, peak_bytes, phases
     from explorer.core import (
         Action,
         Category,
@@ -35,16 +36,21 @@ if TYPE_CHECKING:
     )
     from explorer.errors import ExplorerError
     from explorer.execute import READY_MODELS, Hook, Recorder, Run, Stop, execute, ready_model
+    from explorer.figures import memory, timeline, timeline_and_memory, write_html
     from explorer.schedules import schedule, schedules
     from explorer.simulate import simulate, simulate_events
+    from explorer.widgets import Explorer, explore
 
 _HOME = {
+    **dict.fromkeys(("in_flight_over_time", "memory_over_time", "peak_bytes", "phases"), "analysis"),
     **dict.fromkeys(("Action", "Category", "Costs", "Events", "Kind", "MemoryChanges", "Origin"), "core"),
     **dict.fromkeys(("Overlap", "Placement", "Program", "Trace", "Waits", "check"), "core"),
     **dict.fromkeys(("ExplorerError",), "errors"),
     **dict.fromkeys(("Hook", "READY_MODELS", "Recorder", "Run", "Stop", "execute", "ready_model"), "execute"),
+    **dict.fromkeys(("memory", "timeline", "timeline_and_memory", "write_html"), "figures"),
     **dict.fromkeys(("schedule", "schedules"), "schedules"),
     **dict.fromkeys(("simulate", "simulate_events"), "simulate"),
+    **dict.fromkeys(("Explorer", "explore"), "widgets"),
 }
 
 __version__ = "0.1.0"

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_html(page, arguments.html, title=f"{done.trace.program.name} – Pipeline Explorer")
     print(values if arguments.json else _report(done))
     if not done.parity:
-        sys.stderr.write(f"explorer: the gradients differ from {done.reference}; worst by {done.parity_worst:.2g}\n")
+        sys.stderr.write(f"explorer: the gradients differ from those of {done.reference}; worst by {done.parity_worst:.2g}\n")
     return 0 if done.parity else PARITY_FAILED
 
 
@@ -91,7 +91,7 @@ def _report(done: Run) -> str:
         "peak memory": [unit.show(size) for size in done.peak_bytes],
         "peak activations": [activations.show(size) for size in done.peak_activation_bytes],
     }
-    verdict = "equal" if done.parity else "DIFFER from"
+    verdict = "equal those of" if done.parity else "DIFFER from those of"
     losses = " → ".join(f"{loss:.4f}" for loss in _few(done.losses))
     return (
         f"{report(done.trace, columns)}\n"

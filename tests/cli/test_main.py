@@ -1,0 +1,70 @@
+"""What cannot be gives one sentence and an exit status, never a traceback."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import explorer.cli
+from explorer.cli import main
+from explorer.errors import RunError
+from explorer.schedules import REGISTRY
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("simulate --ranks 0", "n_ranks is a whole number of at least 1; got 0"),
+        ("simulate --ranks -3", "n_ranks is a whole number of at least 1; got -3"),
+        ("simulate --ranks 2.5", "--ranks: needs a whole number; got '2.5'"),
+        ("simulate --ranks 99999999999999", "at most 4096 ranks; got 99999999999999"),
+        ("simulate --micro-batches 1000000000", "at most 2000000 pairs"),
+        ("simulate --schedule foo", "a schedule is one of .*; got 'foo'"),
+        ("simulate --schedule interleaved_1f1b --micro-batches 10", "try 8 or 12"),
+        ("simulate --latency -1", "latency is 0 or more and finite; got -1"),
+        ("simulate --latency nan", "latency is 0 or more and finite; got nan"),
+        ("simulate --forward 1e308", "needs a number up to 1e.100"),
+        ("simulate --forward x", "needs a number; got 'x'"),
+        ("simulate --bandwidth 0", "bandwidth is above 0"),
+        ("simulate --html /nowhere/at/all.html", "a page needs a path that can be written"),
+        ("execute --steps 0", "steps is a whole number from 1"),
+        ("execute --model vit", "invalid choice: 'vit'"),
+        ("nothing", "invalid choice: 'nothing'"),
+        ("", "COMMAND"),
+    ],
+)
+def test_what_cannot_be_gives_one_sentence_and_status_2(capsys, line, sentence):
+    assert main(line.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    with pytest.raises(AssertionError, match=sentence):
+        raise AssertionError(err)
+
+
+@pytest.mark.parametrize(("raised", "status"), [(RunError("layer 3 raised"), 1), (KeyboardInterrupt(), 130)])
+def test_a_run_that_fails_or_is_interrupted_has_its_own_status(monkeypatch, capsys, raised, status):
+    def run(arguments):
+        raise raised
+
+    monkeypatch.setattr(explorer.cli.simulate, "run", run)
+    assert main(["simulate"]) == status
+    assert capsys.readouterr().err == ("explorer: layer 3 raised\n" if status == 1 else "")
+
+
+def test_a_reader_that_has_gone_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-m", "explorer", "schedules"], stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert done.stderr == b""
+
+
+def test_schedules_lists_every_schedule(capsys):
+    assert main(["schedules", "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)) == list(REGISTRY)
+    assert main(["schedules"]) == 0
+    printed = capsys.readouterr().out
+    assert all(recipe.needs in printed for recipe in REGISTRY.values())

@@ -1,0 +1,87 @@
+"""`explorer simulate` against figures worked out by hand from the published formulas."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from explorer.cli import main
+
+
+def answer(capsys, *flags):
+    assert main(["simulate", *flags, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return json.loads(out)
+
+
+FOUR_BY_EIGHT = ("--ranks", "4", "--micro-batches", "8", "--forward", "1", "--backward", "2")
+
+
+def test_simulate_1f1b_gives_the_papers_figures(capsys):
+    # makespan (M+P−1)(F+B) = 11·3; bubble (P−1)/(M+P−1) = 3/11; overhead (P−1)/M = 3/8; idle (P−1)(F+B) = 9
+    values = answer(capsys, "--schedule", "1f1b", *FOUR_BY_EIGHT, "--latency", "0")
+    assert values["makespan"] == 33
+    assert values["bubble_ratio"] == pytest.approx(3 / 11)
+    assert values["bubble_overhead"] == pytest.approx(3 / 8)
+    assert values["idle_per_rank"] == [9, 9, 9, 9]
+    assert values["peak_in_flight"] == [4, 3, 2, 1]
+
+
+def test_simulate_gpipe_differs_only_in_what_is_in_flight(capsys):
+    values = answer(capsys, "--schedule", "gpipe", *FOUR_BY_EIGHT)
+    assert (values["makespan"], values["peak_in_flight"]) == (33, [8, 8, 8, 8])
+
+
+def test_simulate_naive_idles_three_quarters_on_four_ranks(capsys):
+    assert answer(capsys, "--schedule", "naive", *FOUR_BY_EIGHT)["bubble_ratio"] == pytest.approx(3 / 4)
+
+
+def test_simulate_takes_costs_per_stage(capsys):
+    # bubble (P−1)(F+B)/v of a rank's share: 24 + 9/2
+    flags = ("--schedule", "interleaved_1f1b", "--chunks", "2", "--forward", "0.5", "--backward", "1")
+    assert answer(capsys, "--ranks", "4", "--micro-batches", "8", *flags)["makespan"] == 28.5
+
+
+# 1F1B: 33 + (2(P−1) + 2⌊(M−1)(P−1)/P⌋)·c = 33 + 16/4; GPipe: 33 + 2(P−1)c = 33 + 6/4
+@pytest.mark.parametrize(("name", "makespan"), [("1f1b", 37), ("gpipe", 34.5)])
+def test_simulate_adds_latency_where_messages_are_waited_for(capsys, name, makespan):
+    assert answer(capsys, "--schedule", name, *FOUR_BY_EIGHT, "--latency", "0.25")["makespan"] == makespan
+
+
+def test_simulate_bytes_over_bandwidth_count_as_latency(capsys):
+    flags = ("--bandwidth", "1000", "--message-bytes", "250")
+    assert answer(capsys, "--schedule", "1f1b", *FOUR_BY_EIGHT, *flags)["makespan"] == 37
+
+
+def test_simulate_64_micro_batches_on_8_ranks(capsys):
+    assert answer(capsys, "--ranks", "8", "--micro-batches", "64")["makespan"] == 213  # (64+7)·3
+
+
+def test_simulate_prints_a_table_and_the_drawn_pipeline(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["simulate", "--schedule", "gpipe", "--ranks", "2", "--micro-batches", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "makespan  9" in out
+    assert "33.3% of ranks × makespan; 50.0% of busy time" in out
+    assert out.rstrip().endswith("rank 0  F0F1      B0--B1--\nrank 1    F0F1B0--B1--")
+
+
+def test_simulate_draws_nothing_that_does_not_fit(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["simulate", "--micro-batches", "200"]) == 0
+    assert "F0" not in capsys.readouterr().out
+
+
+def test_simulate_writes_a_page_that_needs_no_network(capsys, tmp_path):
+    page = tmp_path / "run.html"
+    answer(capsys, "--html", str(page))
+    text = page.read_text(encoding="utf-8")
+    assert "<script src" not in text
+    assert "1f1b" in text
+
+
+def test_module_is_the_same_command():
+    done = subprocess.run([sys.executable, "-m", "explorer", "simulate", "--json"], capture_output=True, check=True)
+    assert json.loads(done.stdout)["makespan"] == 33
