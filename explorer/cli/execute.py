@@ -47,7 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
         write_html(page, arguments.html, title=f"{done.trace.program.name} – Pipeline Explorer")
     print(values if arguments.json else _report(done))
     if not done.parity:
-        sys.stderr.write(f"explorer: the gradients differ from those of {done.reference}; worst by {done.parity_worst:.2g}\n")
+        sys.stderr.write(
+            f"explorer: the gradients differ from those of {done.reference}; worst by {done.parity_worst:.2g}\n"
+        )
     return 0 if done.parity else PARITY_FAILED
 
 

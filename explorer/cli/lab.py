@@ -32,7 +32,9 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve on this machine only until interrupted; the server's own exit status."""
     if importlib.util.find_spec("jupyterlab") is None:
-        raise MissingError('explorer lab needs JupyterLab; it is not installed; try pip install "pipeline-explorer[lab]"')
+        raise MissingError(
+            'explorer lab needs JupyterLab; it is not installed; try pip install "pipeline-explorer[lab]"'
+        )
     package = Path(__file__).resolve().parent.parent
     folder = notebooks_folder(package, Path.cwd(), arguments.folder)
     print(f"Notebooks are in {folder}", flush=True)
@@ -86,7 +88,11 @@ def _copy_missing(source: Path, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for path in sorted(source.rglob("*")):
         copy = target / path.relative_to(source)
-        if path.is_dir() or copy.exists() or any(part.startswith((".", "__")) for part in path.parts[len(source.parts) :]):
+        if (
+            path.is_dir()
+            or copy.exists()
+            or any(part.startswith((".", "__")) for part in path.parts[len(source.parts) :])
+        ):
             continue
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)

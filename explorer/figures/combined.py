@@ -33,7 +33,9 @@ def timeline_and_memory(trace: Trace, *, predicted: Trace | None = None) -> go.F
     lanes = lanes_height(bars)
     inner = lanes + _GAP + _MEMORY_HEIGHT
     figure = go.Figure(timeline_traces(bars))
-    figure.add_traces([line.update(yaxis="y2", legend="legend2") for line in memory_traces(lines._replace(time=bars.unit))])
+    figure.add_traces(
+        [line.update(yaxis="y2", legend="legend2") for line in memory_traces(lines._replace(time=bars.unit))]
+    )
     figure.update_layout(
         timeline_layout(bars),
         height=inner + _MARGINS,

@@ -148,7 +148,12 @@ def _trace(info: MemoryInfo, line: Line, n_ranks: int, *, faint: bool) -> go.Sca
         x=line.time * info.time.factor,
         y=line.level * info.unit.factor,
         mode="lines",
-        line={"shape": "hv", "color": rank_color(line.rank, n_ranks), "width": 1.6, "dash": "dot" if faint else "solid"},
+        line={
+            "shape": "hv",
+            "color": rank_color(line.rank, n_ranks),
+            "width": 1.6,
+            "dash": "dot" if faint else "solid",
+        },
         opacity=0.5 if faint else 1.0,
         name=f"rank {line.rank}",
         legendgroup=f"rank {line.rank}",

@@ -162,7 +162,9 @@ def lane_axis(info: TimelineInfo) -> dict[str, Any]:
 
 def _span(trace: Trace, other: Trace | None) -> float:
     traces = [trace] if other is None else [trace, other]
-    return max((float(np.ptp([t.events.start.min(), t.events.end.max()])) for t in traces if len(t.events)), default=0.0)
+    return max(
+        (float(np.ptp([t.events.start.min(), t.events.end.max()])) for t in traces if len(t.events)), default=0.0
+    )
 
 
 def _subtitle(trace: Trace, predicted: Trace | None, unit: Unit) -> str:
