@@ -46,7 +46,8 @@ def phases(trace: Trace) -> pd.DataFrame:
             "end": edges[..., 1:].reshape(-1),
         }
     )
-    return frame[np.isfinite(frame.start)].reset_index(drop=True)
+    there: pd.DataFrame = frame[np.isfinite(frame["start"])].reset_index(drop=True)
+    return there
 
 
 def _edges(trace: Trace, step: int) -> Floats:

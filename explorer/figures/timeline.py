@@ -198,7 +198,7 @@ def _bars_of(trace: Trace, span: float) -> list[Bars]:
         below = np.where(events.stream[rows] == Stream.COMPUTE, 0.0, 0.44)
         bars = Bars(
             kind,
-            events.rank[rows] + below,
+            np.asarray(events.rank[rows] + below, np.float64),
             events.stage[rows],
             events.micro_batch[rows],
             events.start[rows],

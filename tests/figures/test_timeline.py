@@ -126,7 +126,7 @@ def test_a_programs_name_is_shown_as_text():
 
 @pytest.mark.parametrize("draw", [ex.timeline, ex.memory, ex.timeline_and_memory])
 def test_what_is_not_a_trace_is_refused_with_advice(draw):
-    with pytest.raises(ex.ExplorerError, match="draws a Trace; got Program as trace; make one with explorer.simulate"):
+    with pytest.raises(ex.ExplorerError, match=r"draws a Trace; got Program as trace; make one with explorer.simulate"):
         draw(simulated().program)
     with pytest.raises(ex.ExplorerError, match="got 3 behind 2; simulate the same program"):
         draw(simulated(), predicted=simulated(n_ranks=3))
