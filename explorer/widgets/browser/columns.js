@@ -1,0 +1,83 @@
+// Packed columns, and finding what is visible in them.
+
+const NO_MICRO_BATCH = 65535;
+
+// ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const ARRAYS = {
+  float64: Float64Array, float32: Float32Array, uint32: Uint32Array, uint16: Uint16Array, uint8: Uint8Array,
+};
+
+// A buffer may begin anywhere within its message; typed arrays must not.
+function readColumn({ dtype, data }) {
+  return new ARRAYS[dtype](data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
+}
+
+function readBlock(packed) {
+  if (!packed || !packed.n) return null;
+  const block = { n: packed.n, longest: packed.longest };
+  for (const name of ["offset", "start", "duration", "wait", "stage", "micro_batch", "origin"]) {
+    block[name] = readColumn(packed[name]);
+  }
+  return block;
+}
+
+// First index in [low, high) whose value is at least `x`.
+function bisect(values, low, high, x) {
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (values[middle] < x) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// ── scales: where lanes and times are on the canvas ──────────────────────────────────────────────────────────────
+
+function makeScales(graph, pending, nRanks, hasMessages) {
+  const { xaxis, yaxis } = graph._fullLayout;
+  const [from, to] = pending ? pending : xaxis.range.map(Number);
+  const lane = yaxis._length / nRanks;
+  // compute fills the lane; messages get a strip of their own below it
+  const [top, height] = hasMessages ? [-0.42, 0.66] : [-0.4, 0.8];
+  return {
+    from, to, lane,
+    left: xaxis._offset, top: yaxis._offset, width: xaxis._length, height: yaxis._length,
+    perMs: xaxis._length / (to - from),
+    x(time) { return (time - from) * this.perMs; },
+    time(x) { return from + x / this.perMs; },
+    box(rank, thin, inset) {
+      if (thin) return [(rank + 0.5 + 0.29) * lane, 0.13 * lane];
+      return [(rank + 0.5 + top + inset) * lane, (height - 2 * inset) * lane];
+    },
+  };
+}
+
+// ── which bars are visible ───────────────────────────────────────────────────────────────────────────────────────
+
+// Calls visit(rank, kind, first, beyond) for each (rank, kind) with bars in sight; returns how many bars those are.
+function eachVisible(block, scales, state, visit) {
+  const nKinds = state.style.colors.length;
+  let count = 0;
+  for (let rank = 0; rank < state.nRanks; rank++) {
+    for (let kind = 0; kind < nKinds; kind++) {
+      if (state.hidden[state.style.legend[kind]]) continue;
+      const group = rank * nKinds + kind;
+      const begin = block.offset[group], end = block.offset[group + 1];
+      if (begin === end) continue;
+      const first = bisect(block.start, begin, end, scales.from - block.longest);
+      const beyond = bisect(block.start, first, end, scales.to);
+      if (first < beyond) visit(rank, kind, first, beyond);
+      count += beyond - first;
+    }
+  }
+  return count;
+}
+
+function hasMessages(block, style) {
+  if (!block) return false;
+  for (let group = 0; group + 1 < block.offset.length; group++) {
+    if (style.thin[group % style.colors.length] && block.offset[group] < block.offset[group + 1]) return true;
+  }
+  return false;
+}

@@ -1,0 +1,167 @@
+"""All the controls, and the Settings they stand for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ipywidgets
+
+from explorer.errors import InputError
+from explorer.schedules import REGISTRY
+from explorer.widgets.field import Field
+from explorer.widgets.settings import Settings
+
+_STYLE = {"description_width": "118px"}
+_MS = 1e3
+_GB = 1e9
+_MB = 1e6
+_BANDWIDTHS = (math.inf, *(float(gb) * _GB for gb in (400, 200, 100, 50, 25, 10, 5, 2, 1, 0.5, 0.1)))
+# where an error is shown, by the argument it names
+_PLACE = {
+    **{"n_stages": "n_ranks", "n_layers": "n_ranks", "backward": "backward_ratio", "warm_up": "schedule"},
+    **dict.fromkeys(("layers", "split_points", "batch", "inputs", "targets", "loss", "optimizer"), "model"),
+}
+_RERUNS = ("model", "schedule", "n_ranks", "n_chunks", "n_micro_batches")
+
+
+class Controls(ipywidgets.HBox):  # type: ignore[misc]
+    """The fields by name; they wrap to as many columns as there is room for."""
+
+    def __init__(self, settings: Settings, models: Mapping[str, str]) -> None:
+        self.fields: dict[str, Field] = {
+            "model": Field(_dropdown("Model", _titles(models), settings.model)),
+            "schedule": Field(_dropdown("Schedule", _schedules(), settings.schedule)),
+            "n_ranks": Field(_counter("Ranks", settings.n_ranks, 32)),
+            "n_chunks": Field(_counter("Chunks a rank", settings.n_chunks or _chunks_of(settings.schedule), 8)),
+            "n_micro_batches": Field(_counter("Micro-batches", settings.n_micro_batches, 64)),
+            "n_steps": Field(_counter("Steps of a run", settings.n_steps, 20)),
+            "forward": Field(_logarithmic("Forward, ms", settings.forward * _MS)),
+            "backward_ratio": Field(_linear("Backward ÷ forward", settings.backward_ratio, 4.0, 0.1)),
+            "latency": Field(_linear("Latency, ms", settings.latency * _MS, 20.0, 0.5)),
+            "bandwidth": Field(_bandwidth(settings.bandwidth)),
+            "message_bytes": Field(_linear("Message, MB", settings.message_bytes / _MB, 64.0, 0.5)),
+        }
+        self._chunks_chosen = settings.n_chunks is not None
+        self._following = False
+        super().__init__(list(self.fields.values()), layout=ipywidgets.Layout(flex_flow="row wrap"))
+        self.add_class("pipeline-controls")
+        self.fields["schedule"].control.observe(self._follow_schedule, "value")
+        self.fields["n_chunks"].control.observe(self._note_chunks, "value")
+        self.fields["forward"].say("of a rank's share, a micro-batch")
+        self.describe()
+
+    def settings(self) -> Settings:
+        """What the controls say now."""
+        value = {name: field.value for name, field in self.fields.items()}
+        return Settings(
+            **{name: value[name] for name in (*_RERUNS, "n_steps", "backward_ratio", "bandwidth")},
+            forward=value["forward"] / _MS,
+            latency=value["latency"] / _MS,
+            message_bytes=value["message_bytes"] * _MB,
+        )
+
+    def on_change(self, react: Callable[[str], None]) -> None:
+        """Call `react` with the name of each field that changes."""
+        for name, field in self.fields.items():
+            field.control.observe(_named(react, name), "value")
+
+    @property
+    def following(self) -> bool:
+        """Whether the chunks are just being set to suit a schedule, which will tell of itself."""
+        return self._following
+
+    def describe(self) -> None:
+        """The line on stages, what the schedule needs, and what bandwidth and message have to do with each other."""
+        ranks, chunks = self.fields["n_ranks"].value, self.fields["n_chunks"].value
+        word = "chunk" if chunks == 1 else "chunks"
+        self.fields["n_chunks"].say(f"Stages: {ranks} ranks × {chunks} {word} = {ranks * chunks}")
+        self.fields["schedule"].say(f"Exists for {REGISTRY[self.fields['schedule'].value].needs}")
+        limited = math.isfinite(self.fields["bandwidth"].value)
+        self.fields["message_bytes"].say("of the prediction; a run knows its own" if limited else "")
+        self.fields["message_bytes"].layout.display = None if limited else "none"
+
+    def explain(self, error: InputError) -> bool:
+        """Show `error` under the control at fault; whether there is one."""
+        field = self.fields.get(_PLACE.get(error.argument, error.argument))
+        if field is not None:
+            field.explain(str(error), error.legal if error.argument in self.fields else ())
+        return field is not None
+
+    def clear(self) -> None:
+        """Nothing is wrong anywhere."""
+        for field in self.fields.values():
+            field.clear()
+
+    def _follow_schedule(self, change: Any) -> None:
+        """Give the schedule as many chunks as it is made for, unless the user has chosen a number."""
+        if not self._chunks_chosen:
+            self._following = True
+            try:
+                self.fields["n_chunks"].control.value = _chunks_of(change["new"])
+            finally:
+                self._following = False
+
+    def _note_chunks(self, _change: Any) -> None:
+        if not self._following:
+            self._chunks_chosen = True
+
+
+def reruns(name: str) -> bool:
+    """Whether a run is another one when the field `name` changes."""
+    return name in _RERUNS
+
+
+def _named(react: Callable[[str], None], name: str) -> Callable[[Any], None]:
+    def observer(_change: Any) -> None:
+        react(name)
+
+    return observer
+
+
+def _chunks_of(name: str) -> int:
+    return REGISTRY[name].n_chunks
+
+
+def _titles(models: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(title, name) for name, title in models.items()]
+
+
+def _schedules() -> list[tuple[str, str]]:
+    return [(recipe.title, name) for name, recipe in REGISTRY.items()]
+
+
+def _dropdown(label: str, options: list[tuple[str, str]], value: str) -> Any:
+    return ipywidgets.Dropdown(options=options, value=value, description=label, style=_STYLE, layout=_wide())
+
+
+def _counter(label: str, value: int, most: int) -> Any:
+    return ipywidgets.IntSlider(value, 1, max(most, value), description=label, style=_STYLE, layout=_wide())
+
+
+def _linear(label: str, value: float, most: float, step: float) -> Any:
+    limits = {"min": 0.0, "max": max(most, value), "step": step}
+    return ipywidgets.FloatSlider(
+        value, **limits, readout_format=".1f", description=label, style=_STYLE, layout=_wide()
+    )
+
+
+def _logarithmic(label: str, value: float) -> Any:
+    highest = max(3.0, math.ceil(math.log10(value)))
+    limits = {"base": 10, "min": -1, "max": highest, "step": 0.05}
+    return ipywidgets.FloatLogSlider(
+        value, **limits, readout_format=".3g", description=label, style=_STYLE, layout=_wide()
+    )
+
+
+def _bandwidth(value: float) -> Any:
+    values = sorted({*_BANDWIDTHS, value}, reverse=True)
+    options = [("unlimited" if math.isinf(one) else f"{one / _GB:g} GB/s", one) for one in values]
+    return ipywidgets.SelectionSlider(
+        options=options, value=value, description="Bandwidth", style=_STYLE, layout=_wide()
+    )
+
+
+def _wide() -> Any:
+    return ipywidgets.Layout(width="100%")

@@ -1,0 +1,78 @@
+"""`explorer.explore()`: the app, on the screen as soon as can be."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from explorer.widgets.explorer import Explorer
+
+_OWN = ("batch", "loss", "optimizer", "split_points")
+
+
+def explore(model: Any = None, *, run_on_change: bool | None = None, **settings: Any) -> Explorer:
+    """The app: move a slider, see the predicted timeline and memory; press Run, see the real one.
+
+    Args:
+        model: name of a ready model ("mlp", "conv", "gpt"), or your own: layers or a model as `execute` takes it, then
+            with `batch` and `loss`, and where wanted `optimizer` and `split_points`.
+        run_on_change: whether a run begins by itself when model, schedule or a count changes; None: with a ready
+            model, which is small.
+        settings: where the controls begin: `schedule`, `n_ranks`, `n_chunks`, `n_micro_batches`, `n_steps`, `forward`
+            and `latency` in seconds, `backward_ratio`, `bandwidth` in bytes per second, `message_bytes`.
+
+    Raises:
+        InputError: if a setting does not exist, or a model of your own comes without batch and loss.
+
+    Example:
+        >>> import explorer as ex
+        >>> ex.explore(n_ranks=4, n_micro_batches=8, forward=1.0)
+        Explorer(schedule='1f1b', n_ranks=4, n_chunks=1, n_micro_batches=8, makespan=33, bubble_ratio=0.2727)
+    """
+    with _without_slow_formats():
+        from explorer.widgets.explorer import Explorer
+    from explorer.widgets.opening import read_own_model, read_settings
+
+    own = read_own_model(model, {name: settings.pop(name) for name in _OWN if name in settings})
+    begin = read_settings("own" if own else model, settings)
+    app = Explorer(begin, own, run_on_change=own is None if run_on_change is None else run_on_change)
+    _import_torch_later(app)
+    return app
+
+
+@contextmanager
+def _without_slow_formats() -> Iterator[None]:
+    """Spare plotly's import two seconds: through nbformat it builds a grammar of international addresses.
+
+    It is an optional part of jsonschema, which then checks no such addresses; nothing of a notebook has any.
+    """
+    name = "rfc3987_syntax"
+    spared = name not in sys.modules and "jsonschema" not in sys.modules
+    if spared:
+        sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if spared:
+            sys.modules.pop(name, None)
+
+
+def _import_torch_later(app: Explorer) -> None:
+    """Once the app can be seen: the first Run is then quick, and the first picture not held up."""
+
+    def load(_change: Any = None) -> None:
+        app.timeline.unobserve(load, "painted")
+        threading.Thread(target=_import_torch, name="explorer-torch", daemon=True).start()
+
+    app.timeline.observe(load, "painted")
+
+
+def _import_torch() -> None:
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        return  # Run will say so

@@ -1,0 +1,270 @@
+"""The app: controls, numbers, and one picture that predicts at once and measures when asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+import ipywidgets
+
+from explorer.core import Trace
+from explorer.errors import ExplorerError, InputError, RunStopped
+from explorer.widgets.closing import close_tree
+from explorer.widgets.controls import Controls, reruns
+from explorer.widgets.curves import curves
+from explorer.widgets.models import OWN, OwnModel, starter, titles
+from explorer.widgets.numbers import numbers
+from explorer.widgets.panel import RunPanel
+from explorer.widgets.picture import Frame, Picture
+from explorer.widgets.runner import Job, Runner
+from explorer.widgets.settings import Prediction, Settings
+
+if TYPE_CHECKING:
+    from explorer.execute import Run
+
+PREDICTED = "Predicted from the costs set here"
+MEASURED = "virtual ranks: measured operations, modelled placement and links"
+_FAINT = "Faint: predicted from the costs this run measured"
+_MOST_ON_CHANGE = 2000  # actions of a run that begins by itself
+_P = ParamSpec("_P")
+
+
+def _shown_in_app(
+    method: Callable[Concatenate[Explorer, _P], None],
+) -> Callable[Concatenate[Explorer, _P], None]:
+    """What `method` raises becomes a sentence in the app: callbacks and threads have nobody else to tell."""
+
+    @wraps(method)
+    def guarded(self: Explorer, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        try:
+            with self._lock:
+                if not self._closed:
+                    method(self, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001
+            self.panel.fail(sentence(error))
+
+    return guarded
+
+
+class Explorer(ipywidgets.VBox):  # type: ignore[misc]
+    """The app. It holds state and computes nothing: the simulator predicts, `execute` runs.
+
+    Attributes:
+        controls: the fields.
+        panel: the buttons of a run and what they say.
+        prediction: the last that was possible.
+        run: the last run that went through, or None.
+    """
+
+    _closed = True  # until it is complete
+
+    def __init__(self, settings: Settings, own: OwnModel | None = None, *, run_on_change: bool = True) -> None:
+        self._lock = threading.RLock()
+        self._own = own
+        self.prediction: Prediction | None = None
+        self.run: Run | None = None
+        self._shown: Job | None = None  # the run in the picture; None: the prediction alone
+        self.controls = Controls(settings, titles(own))
+        self.panel = RunPanel(run_on_change=run_on_change)
+        self._numbers = ipywidgets.HTML()
+        self._note = ipywidgets.HTML()
+        self._note.add_class("pipeline-note")
+        self._picture = Picture(self._lock)
+        self._runner = Runner(
+            on_start=self._begin, on_frame=self._follow, on_end=self._finish, ready=self._picture.ready
+        )
+        parts = [self.controls, self.panel, self._numbers, self._picture.timeline, self._note]
+        super().__init__(parts)
+        self.add_class("pipeline-explorer")
+        self._closed = False
+        self._predict()
+        self.controls.on_change(self._changed)
+        self.panel.run.on_click(self._run_clicked)
+        self.panel.stop.on_click(self._stop_clicked)
+
+    @property
+    def timeline(self) -> Any:
+        """The widget that draws the bars."""
+        return self._picture.timeline
+
+    def close(self) -> None:
+        """Stop what runs, end the threads, and free every widget of the app."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._runner.close()
+        self._picture.close()
+        close_tree(self)
+
+    def __repr__(self) -> str:
+        settings = self.controls.settings()
+        names = ("schedule", "n_ranks", "n_chunks", "n_micro_batches")
+        parts = [f"{name}={getattr(settings, name)!r}" for name in names]
+        if self.prediction:
+            trace = self.prediction.trace
+            parts += [f"makespan={trace.makespan:.4g}", f"bubble_ratio={trace.bubble_ratio:.4f}"]
+        return f"Explorer({', '.join(parts)})"
+
+    # ── the prediction ──────────────────────────────────────────────────────────────────────────────────────────
+
+    @_shown_in_app
+    def _changed(self, name: str) -> None:
+        if self.controls.following:
+            return
+        self.controls.describe()
+        if name in ("model", "n_steps"):
+            self.controls.fields[name].clear()
+        legal = self._predict()
+        if reruns(name):
+            self._runner.stop()
+            if legal and self.panel.on_change.value:
+                self._run_if_small()
+
+    @_shown_in_app
+    def _stale(self, error: ExplorerError) -> None:
+        self._picture.mark_stale(True)
+        if not (isinstance(error, InputError) and self.controls.explain(error)):
+            self.panel.fail(sentence(error))
+        self.panel.tell("The picture shows the last numbers that were possible")
+
+    def _predict(self) -> bool:
+        """Show what the simulator says to the controls; whether it could say anything."""
+        self.controls.clear()
+        self.panel.fail("")
+        self._shown = None
+        try:
+            self.prediction = self.controls.settings().predict()
+        except ExplorerError as error:
+            self._stale(error)
+            return False
+        trace = self.prediction.trace
+        self._picture.mark_stale(False)
+        self.panel.tell(PREDICTED)
+        self.panel.progress(0.0)
+        self._show(trace, None, trace.makespan, PREDICTED)
+        self._numbers.value = numbers(trace, None)
+        return True
+
+    # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @_shown_in_app
+    def _run_clicked(self, _button: Any) -> None:
+        if self._predict():
+            self._submit(at_once=True)
+
+    @_shown_in_app
+    def _stop_clicked(self, _button: Any) -> None:
+        self._runner.stop()
+        self.panel.tell("Stopping …")
+
+    def _run_if_small(self) -> None:
+        settings, prediction = self.controls.settings(), self.prediction
+        n_actions = prediction.program.n_actions * settings.n_steps if prediction else 0
+        if n_actions <= _MOST_ON_CHANGE:
+            self._submit(at_once=False)
+        else:
+            self.panel.tell(f"{PREDICTED}. A run of {n_actions:,} operations does not begin by itself: press Run")
+
+    def _submit(self, *, at_once: bool) -> None:
+        if self.prediction is not None:
+            settings = self.controls.settings()
+            start = starter(settings, self.prediction, self._own)
+            self._runner.submit(Job(settings, self.prediction, start), at_once=at_once)
+            self.panel.running(True)
+
+    @_shown_in_app
+    def _begin(self, job: Job) -> None:
+        self._shown = job
+        self.panel.fail("")
+        self.panel.progress(0.0)
+        self.panel.running(True)
+        self.panel.tell(f"Preparing {self._title(job)}: loading torch, building the model, warming up")
+
+    @_shown_in_app
+    def _follow(self, job: Job) -> None:
+        predicted = job.recorder.predicted()
+        if job is not self._shown or predicted is None:
+            return
+        measured = job.recorder.trace()
+        self.panel.progress(job.recorder.progress)
+        self.panel.tell(f"Running {self._title(job)} · {MEASURED}. {_FAINT}")
+        self._show_run(predicted, measured, job.recorder.losses, "")
+
+    @_shown_in_app
+    def _finish(self, job: Job, run: Run | None, error: BaseException | None) -> None:
+        self.panel.running(self._runner.waiting)
+        if job is not self._shown:
+            return
+        if run is not None:
+            self.run = run
+            self.panel.progress(1.0)
+            self.panel.tell(f"Ran {self._title(job)} · {MEASURED}. {_FAINT}")
+            predicted = run.predicted or job.prediction.trace
+            self._show_run(predicted, run.trace, run.losses, _parity(run))
+        elif isinstance(error, RunStopped):
+            self.panel.tell(f"Stopped at {job.recorder.progress:.0%} · {MEASURED}. {_FAINT}")
+        elif error is not None:
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        if not (isinstance(error, InputError) and self.controls.explain(error)):
+            self.panel.fail(sentence(error))
+        self.panel.tell("The run failed; the picture shows what was measured until then, if anything")
+
+    def _title(self, job: Job) -> str:
+        return titles(self._own)[job.settings.model].split(":")[0] if job.settings.model != OWN else "your model"
+
+    # ── the picture ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _show_run(self, predicted: Trace, measured: Trace, losses: list[float], parity: str) -> None:
+        spans = [float(trace.events.end.max(initial=0.0)) for trace in (predicted, measured)]
+        self._show(predicted, measured if len(measured.events) else None, _calm(max(spans), spans[0]), MEASURED)
+        step = _whole_steps(measured, len(losses))
+        first = predicted.step(predicted.steps[0])
+        self._numbers.value = numbers(first, step, losses, parity)
+
+    def _show(self, predicted: Trace, measured: Trace | None, whole: float, origin: str) -> None:
+        program = predicted.program
+        label = (
+            f"Pipeline timeline, {origin}: {program.n_ranks} ranks, {program.n_micro_batches} micro-batches, "
+            f"makespan {predicted.makespan * 1e3:.4g} ms, idle {predicted.bubble_ratio:.0%} of ranks × makespan"
+        )
+        note = curves(predicted, in_bytes=False).note
+        if self._note.value != note:
+            self._note.value = note
+        self._picture.show(Frame(predicted, measured, label, whole))
+
+
+def sentence(error: BaseException) -> str:
+    """The first line of what `error` says, with its kind where it is not one of ours."""
+    text = str(error).strip().split("\n")[0]
+    if isinstance(error, ExplorerError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _calm(until: float, expected: float) -> float:
+    """The stretch to show: as expected, or a little more than was needed, so that it does not move with each frame."""
+    if until <= expected * 1.02:
+        return expected
+    return expected * 1.25 ** -(-(until / expected - 1) // 0.25)
+
+
+def _whole_steps(measured: Trace, n_steps: int) -> Trace | None:
+    """The steps that are over: of the one that runs no measure is known yet."""
+    if not n_steps:
+        return None
+    return Trace(
+        measured.events.take(measured.events.step < n_steps),
+        measured.program,
+        measured.memory,
+        measured.costs,
+        measured.clock,
+    )
+
+
+def _parity(run: Run) -> str:
+    return f"{'yes' if run.parity else 'no'}, {run.parity_worst:.0e}"

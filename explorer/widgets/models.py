@@ -1,0 +1,61 @@
+"""What a run of the app trains: a ready model, or the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from explorer.execute import READY_MODELS
+from explorer.widgets.settings import Prediction, Settings
+
+if TYPE_CHECKING:
+    from explorer.execute import Run
+
+OWN = "own"
+
+
+@dataclass(frozen=True, eq=False)
+class OwnModel:
+    """A model that the user brought.
+
+    Attributes:
+        model: layers, or a model to cut.
+        batch: inputs and targets.
+        loss: of outputs and targets.
+        optimizer: parameters → optimizer, or None.
+        split_points: where to cut, or None.
+    """
+
+    model: Any
+    batch: Any
+    loss: Any
+    optimizer: Any = None
+    split_points: Any = None
+
+    @property
+    def title(self) -> str:
+        """How it is called in the list of models."""
+        return f"yours: {type(self.model).__name__}"
+
+
+def titles(own: OwnModel | None) -> dict[str, str]:
+    """Name → title of what can be run."""
+    return {OWN: own.title, **READY_MODELS} if own else dict(READY_MODELS)
+
+
+def starter(settings: Settings, prediction: Prediction, own: OwnModel | None) -> Callable[[list[Any]], Run]:
+    """What runs the model of `settings` when given its hooks; torch is imported there and not before."""
+
+    def start(hooks: list[Any]) -> Run:
+        from explorer.execute import execute, ready_model
+
+        program = prediction.program
+        common: dict[str, Any] = {"n_steps": settings.n_steps, "links": settings.links(), "hooks": hooks}
+        if settings.model == OWN and own is not None:
+            given = {"optimizer": own.optimizer, "split_points": own.split_points}
+            return execute(program, own.model, own.batch, loss=own.loss, **given, **common)
+        ready = ready_model(settings.model, n_stages=program.n_stages, n_micro_batches=program.n_micro_batches)
+        return execute(program, ready.layers, ready.batch, loss=ready.loss, optimizer=ready.optimizer, **common)
+
+    return start

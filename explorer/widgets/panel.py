@@ -1,0 +1,69 @@
+"""Run, Stop, Run on change, progress, and what is being shown."""
+
+from __future__ import annotations
+
+import html
+
+import ipywidgets
+
+
+class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
+    """The buttons of a run, with its progress, its state in one sentence, and its error.
+
+    Attributes:
+        run: button.
+        stop: button.
+        on_change: the switch.
+    """
+
+    def __init__(self, *, run_on_change: bool) -> None:
+        narrow = ipywidgets.Layout(width="110px")
+        self.run = ipywidgets.Button(description="Run", icon="play", button_style="primary", layout=narrow)
+        self.stop = ipywidgets.Button(description="Stop", icon="stop", disabled=True, layout=narrow)
+        self.on_change = ipywidgets.Checkbox(
+            run_on_change, description="Run on change", indent=False, layout=ipywidgets.Layout(width="140px")
+        )
+        self._progress = ipywidgets.FloatProgress(0.0, min=0.0, max=1.0, layout=ipywidgets.Layout(width="180px"))
+        self._status = ipywidgets.HTML()
+        self._status.add_class("pipeline-status")
+        self._error = ipywidgets.HTML()
+        self._error.add_class("pipeline-explanation")
+        parts = [self.run, self.stop, self.on_change, self._progress]
+        row = ipywidgets.HBox(parts, layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"))
+        super().__init__([row, self._error, self._status])
+        self.add_class("pipeline-run")
+        self.fail("")
+
+    @property
+    def error(self) -> str:
+        """The error shown, as text."""
+        return html.unescape(str(self._error.value))
+
+    @property
+    def status(self) -> str:
+        """The state shown, as text."""
+        return html.unescape(str(self._status.value))
+
+    def tell(self, text: str) -> None:
+        """What is being shown, in a sentence."""
+        value = html.escape(text)
+        if self._status.value != value:
+            self._status.value = value
+
+    def fail(self, text: str) -> None:
+        """What went wrong, in a sentence; nothing if empty."""
+        value = html.escape(text)
+        if self._error.value != value:
+            self._error.value = value
+        display = None if text else "none"
+        if self._error.layout.display != display:
+            self._error.layout.display = display
+
+    def progress(self, done: float) -> None:
+        """How much of the run is done, 0 to 1."""
+        self._progress.value = done
+
+    def running(self, runs: bool) -> None:
+        """Whether a run goes on, so that Stop has something to stop."""
+        self.stop.disabled = not runs
+        self._progress.bar_style = "info" if runs else ""

@@ -1,0 +1,152 @@
+"""Timeline and memory row together, redrawn no faster than the browser paints."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from explorer.core import Trace
+from explorer.widgets.columns import MS, pack
+from explorer.widgets.curves import Curves, curves, has_bytes
+from explorer.widgets.figure import live_figure, show_curves, show_kinds, show_lanes, show_theme
+from explorer.widgets.timeline import Timeline
+
+_PATIENCE = 0.7  # seconds after which a frame counts as painted: its page may be hidden or gone
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One picture.
+
+    Attributes:
+        predicted: faint where there is something measured.
+        measured: of a run, or None.
+        label: what a screen reader says.
+        whole: the seconds it spans, from 0; frames of one run share it.
+    """
+
+    predicted: Trace | None
+    measured: Trace | None
+    label: str
+    whole: float
+
+
+class Picture:
+    """Draws the newest frame; while the browser is still painting, only the latest of those that come waits.
+
+    Attributes:
+        timeline: the widget to show.
+        ready: set while no frame is outstanding.
+    """
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self._figure = live_figure()
+        self.timeline = Timeline(self._figure)
+        self.ready = threading.Event()
+        self.ready.set()
+        self._waiting: Frame | None = None
+        self._drawn: Frame | None = None
+        self._sent_at = 0.0
+        self._timer: threading.Timer | None = None
+        self._closed = False
+        self.timeline.observe(self._painted, "painted")
+        self.timeline.observe(self._theme, "dark")
+
+    def show(self, frame: Frame) -> None:
+        """Draw `frame`, now or as soon as the browser is done with the one before."""
+        with self._lock:
+            if self._closed:
+                return
+            if self.timeline.painted and not self.ready.is_set() and time.monotonic() - self._sent_at < _PATIENCE:
+                self._waiting = frame
+                self._give_up_later()
+            else:
+                self._draw(frame)
+
+    def mark_stale(self, stale: bool) -> None:
+        """Say whether the picture is older than the controls."""
+        self.timeline.stale = stale
+
+    def close(self) -> None:
+        """Draw nothing any more."""
+        with self._lock:
+            self._closed = True
+            self._waiting = None
+            self.ready.set()
+            if self._timer:
+                self._timer.cancel()
+            self.timeline.unobserve_all()
+
+    def _draw(self, frame: Frame) -> None:
+        self._waiting = None
+        self.ready.clear()
+        self._sent_at = time.monotonic()
+        before, self._drawn = self._drawn, frame
+        n_ranks = (frame.measured or frame.predicted or _nothing()).n_ranks
+        whole = [0.0, frame.whole * MS * 1.005]
+        moves = before is None or before.whole != frame.whole
+        # the canvas first: plotly takes longer
+        with self.timeline.hold_sync():
+            self.timeline.view = {"n_ranks": n_ranks, "whole": whole, "range": whole if moves else None}
+            if before is None or frame.predicted is not before.predicted:
+                self.timeline.predicted = _packed(frame.predicted, n_ranks)
+            if before is None or frame.measured is not before.measured:
+                self.timeline.measured = _packed(frame.measured, n_ranks)
+            self.timeline.label = frame.label
+        with self._figure.batch_update():
+            self._plotly(frame, n_ranks, whole if moves else None)
+        self.timeline.seq += 1
+
+    def _plotly(self, frame: Frame, n_ranks: int, whole: list[float] | None) -> None:
+        if whole:
+            self._figure.layout.xaxis.range = whole
+        show_lanes(self._figure, n_ranks)
+        show_kinds(self._figure, _kinds(frame.predicted) | _kinds(frame.measured))
+        show_curves(self._figure, *_curves(frame))
+
+    def _painted(self, _change: Any) -> None:
+        with self._lock:
+            if self.timeline.painted >= self.timeline.seq:
+                self.ready.set()
+                if self._waiting is not None:
+                    self._draw(self._waiting)
+
+    def _give_up_later(self) -> None:
+        if self._timer is None or not self._timer.is_alive():
+            self._timer = threading.Timer(_PATIENCE, self._give_up)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _give_up(self) -> None:
+        with self._lock:
+            if self._waiting is not None and not self._closed:
+                self._draw(self._waiting)
+
+    def _theme(self, change: Any) -> None:
+        with self._lock:
+            show_theme(self._figure, dark=bool(change["new"]))
+
+
+def _packed(trace: Trace | None, n_ranks: int) -> dict[str, Any]:
+    return {} if trace is None else pack(trace.events, n_ranks)
+
+
+def _kinds(trace: Trace | None) -> set[int]:
+    return set() if trace is None else {int(kind) for kind in np.flatnonzero(np.bincount(trace.events.kind))}
+
+
+def _curves(frame: Frame) -> tuple[Curves | None, Curves | None]:
+    """Of prediction and measurement, in a unit that both have."""
+    known = [trace for trace in (frame.predicted, frame.measured) if trace is not None and len(trace.events)]
+    in_bytes = bool(known) and all(has_bytes(trace) for trace in known)
+    of = [curves(trace, in_bytes=in_bytes) if trace in known else None for trace in (frame.predicted, frame.measured)]
+    return of[0], of[1]
+
+
+def _nothing() -> Any:
+    raise ValueError("a frame has a prediction or a measurement")

@@ -1,0 +1,151 @@
+"""Real runs on a thread of their own: one at a time, the latest asked for wins."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from explorer.errors import RunStopped
+from explorer.execute import Recorder, Stop
+from explorer.widgets.settings import Prediction, Settings
+
+if TYPE_CHECKING:
+    from explorer.execute import Run
+
+FRAMES_A_SECOND = 15
+_DEBOUNCE = 0.15  # seconds without a newer wish before a run on change begins
+_PATIENCE = 0.5  # seconds to wait for the browser before sending the next frame all the same
+
+
+@dataclass(eq=False)
+class Job:
+    """A run that was asked for.
+
+    Attributes:
+        settings: of the controls when it was.
+        prediction: from the controls, with the program to run.
+        start: runs it, given the hooks, and returns the Run.
+        recorder: follows it.
+        stop: ends it.
+    """
+
+    settings: Settings
+    prediction: Prediction
+    start: Callable[[list[Any]], Run]
+    recorder: Recorder = field(default_factory=Recorder)
+    stop: Stop = field(default_factory=Stop)
+
+
+class Runner:
+    """Runs jobs on one thread, and pumps frames of the one that runs at 15 Hz on another.
+
+    Args:
+        on_start: called with the job that begins.
+        on_frame: called with the job while it runs, at most 15 times a second.
+        on_end: called with the job, its Run or None, and its error or None.
+        ready: set while the browser waits for a frame; the pump holds back until then.
+    """
+
+    def __init__(
+        self,
+        *,
+        on_start: Callable[[Job], None],
+        on_frame: Callable[[Job], None],
+        on_end: Callable[[Job, Run | None, BaseException | None], None],
+        ready: threading.Event,
+    ) -> None:
+        self._on_start, self._on_frame, self._on_end = on_start, on_frame, on_end
+        self._ready = ready
+        self._changed = threading.Condition()
+        self._next: Job | None = None
+        self._due = 0.0
+        self._current: Job | None = None
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether another run is about to begin."""
+        with self._changed:
+            return self._next is not None
+
+    def submit(self, job: Job, *, at_once: bool) -> None:
+        """Stop what runs and begin `job`, after a short while in which a newer one may take its place."""
+        with self._changed:
+            if self._closed:
+                return
+            self._next = job
+            self._due = time.monotonic() + (0.0 if at_once else _DEBOUNCE)
+            if self._current:
+                self._current.stop.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="explorer-runner", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Stop what runs and forget what waits."""
+        with self._changed:
+            self._next = None
+            if self._current:
+                self._current.stop.set()
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop, and end the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self.stop()
+
+    def join(self, timeout: float) -> bool:
+        """Wait until the thread has ended after `close`; whether it has."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+            return not self._thread.is_alive()
+        return True
+
+    def _work(self) -> None:
+        while (job := self._take()) is not None:
+            self._run(job)
+            with self._changed:
+                self._current = None
+
+    def _take(self) -> Job | None:
+        """The next job once nobody has asked for another for a while; None when closed."""
+        with self._changed:
+            while not self._closed:
+                if self._next is None:
+                    self._changed.wait()
+                elif (left := self._due - time.monotonic()) > 0:
+                    self._changed.wait(left)
+                else:
+                    self._current, self._next = self._next, None
+                    return self._current
+        return None
+
+    def _run(self, job: Job) -> None:
+        over = threading.Event()
+        pump = threading.Thread(target=self._pump, args=(job, over), name="explorer-pump", daemon=True)
+        run, error = None, None
+        self._on_start(job)
+        pump.start()
+        try:
+            run = job.start([job.recorder, job.stop])
+        except RunStopped as stopped:
+            error = stopped
+        except Exception as failed:  # noqa: BLE001  whatever a model raises is shown in the app
+            error = failed
+        finally:
+            over.set()
+            pump.join()
+        self._on_end(job, run, error)
+
+    def _pump(self, job: Job, over: threading.Event) -> None:
+        while not over.wait(1 / FRAMES_A_SECOND):
+            self._ready.wait(_PATIENCE)
+            if not over.is_set():
+                self._on_frame(job)

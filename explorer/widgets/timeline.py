@@ -1,0 +1,67 @@
+"""The canvas of bars inside the figure: what the browser is told, and what it tells."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import anywidget
+import traitlets
+
+from explorer.core import Kind
+from explorer.core.events import Origin
+from explorer.figures.palette import KIND_COLORS, KIND_INKS, KIND_LETTERS, KIND_TITLES
+
+# messages are legended by their sending end
+LEGEND_KINDS = (Kind.F, Kind.B, Kind.I, Kind.W, Kind.R, Kind.SEND_F, Kind.SEND_B, Kind.G, Kind.U)
+_LEGENDED_AS = {Kind.RECV_F: Kind.SEND_F, Kind.RECV_B: Kind.SEND_B}
+_THIN = (Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B)
+_BROWSER = pathlib.Path(__file__).parent / "browser"
+_SCRIPTS = ("columns.js", "bars.js", "interaction.js", "timeline.js")  # read as one module, in this order
+
+
+def _style() -> dict[str, Any]:
+    """How each kind looks, in the order of Kind."""
+    return {
+        "colors": [KIND_COLORS[kind] for kind in Kind],
+        "inks": [KIND_INKS[kind] for kind in Kind],
+        "letters": [KIND_LETTERS[kind] for kind in Kind],
+        "titles": [KIND_TITLES[kind] for kind in Kind],
+        "thin": [kind in _THIN for kind in Kind],
+        "legend": [LEGEND_KINDS.index(_LEGENDED_AS.get(kind, kind)) for kind in Kind],
+        "origins": [origin.name.lower() for origin in Origin],
+    }
+
+
+class Timeline(anywidget.AnyWidget):  # type: ignore[misc]
+    """Bars on a canvas within `figure`'s upper plot; it knows columns, not traces.
+
+    Attributes:
+        figure: the plotly figure it draws into.
+        style: how kinds look.
+        view: `n_ranks`, and `range` in ms if the picture is to show another stretch of time.
+        predicted: packed columns; faint where there are measured ones.
+        measured: packed columns, or empty.
+        label: what a screen reader says.
+        stale: whether the picture is older than the controls.
+        seq: number of the frame; sent after all else of it.
+        painted: number of the frame the browser last painted.
+        dark: whether the page is.
+    """
+
+    _esm = "\n".join((_BROWSER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    _css = (_BROWSER / "timeline.css").read_text(encoding="utf-8")
+
+    figure = anywidget.WidgetTrait().tag(sync=True)
+    style = traitlets.Dict().tag(sync=True)
+    view = traitlets.Dict().tag(sync=True)
+    predicted = traitlets.Dict().tag(sync=True)
+    measured = traitlets.Dict().tag(sync=True)
+    label = traitlets.Unicode("").tag(sync=True)
+    stale = traitlets.Bool(False).tag(sync=True)
+    seq = traitlets.Int(0).tag(sync=True)
+    painted = traitlets.Int(0).tag(sync=True)
+    dark = traitlets.Bool(False).tag(sync=True)
+
+    def __init__(self, figure: Any) -> None:
+        super().__init__(figure=figure, style=_style(), view={"n_ranks": 1, "range": [0.0, 1.0]})
