@@ -218,7 +218,7 @@ def one_rank_group() -> Iterator[None]:
     Raises:
         RunError: if the process already has a default group: that is its owner's, and torch knows but one.
     """
-    distributed = torch.distributed
+    distributed: Any = torch.distributed
     if distributed.is_initialized():
         raise RunError(
             f"a run in the kernel makes a one-rank process group of its own; this process already has a default group "
@@ -248,7 +248,7 @@ def quiet() -> Iterator[None]:
 @contextlib.contextmanager
 def _on_loopback() -> Iterator[Any]:
     """Options by which gloo listens on this machine's loopback alone; None where torch has no such options."""
-    gloo = getattr(torch.distributed, "ProcessGroupGloo", None)
+    gloo: Any = getattr(torch.distributed, "ProcessGroupGloo", None)
     options = getattr(gloo, "_Options", None)
     if options is None:
         yield None

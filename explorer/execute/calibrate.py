@@ -37,7 +37,7 @@ def calibrate(
     warm_up = warm_up_program(program)
     n = warm_up.n_micro_batches
     probe = _Probe()
-    session = Session(warm_up, np.arange(warm_up.n_slots), bench, Hooks([probe, _Pulse(hooks)]))
+    session = Session(warm_up, np.arange(warm_up.n_slots), bench, Hooks([probe, _Pulse(hooks)]), warms_up=program)
     buffers = {buffer: buffer.detach().clone() for stage in bench.model.stages for buffer in stage.buffers()}
     try:
         session.step(0, [inputs] * n, None if target is None else [target] * n)

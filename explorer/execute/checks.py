@@ -119,8 +119,8 @@ def check_divisible(batch_size: int, n_micro_batches: int) -> None:
     fitting = max(round(batch_size / n_micro_batches), 1) * n_micro_batches
     micro = f"{' or '.join(map(str, legal))} micro-batches, or " if legal else ""
     raise ModelError(
-        f"the batch must be a multiple of n_micro_batches; got {batch_size} and {n_micro_batches}; try {micro}a batch of "
-        f"{fitting}",
+        f"the batch must be a multiple of n_micro_batches; got {batch_size} and {n_micro_batches}; "
+        f"try {micro}a batch of {fitting}",
         argument="n_micro_batches",
         legal=legal,
     )
@@ -160,7 +160,8 @@ def _inputs_and_targets(batch: Any) -> tuple[Values, torch.Tensor | None]:
     if isinstance(batch, torch.Tensor):
         batch = (batch, None)
     if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-        raise ModelError(f"a batch is (inputs, targets); got {_kind_of(batch)}; give both as tensors", argument="batch")
+        what = _kind_of(batch)
+        raise ModelError(f"a batch is (inputs, targets); got {what}; give both as tensors", argument="batch")
     inputs, targets = batch
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     wrong: Sequence[Any] = [value for value in inputs if not isinstance(value, torch.Tensor)]

@@ -49,6 +49,8 @@ class Conductor:
         before: called with step, stage and micro-batch before each forward, outside of what is timed.
         activations: who follows memory.
         gradient_bytes: bytes of the gradients of a stage that are there now.
+        describe: an action in words, for errors.
+        costs: the link model, for those who hear of transfers.
     """
 
     def __init__(
@@ -62,11 +64,12 @@ class Conductor:
         before: Callable[[int, int, int], None],
         activations: Activations,
         gradient_bytes: Callable[[int], int],
+        describe: Callable[[Action], str],
         costs: Costs | None = None,
     ) -> None:
         self._hooks, self._clock, self._wait, self._before = hooks, clock, wait, before
         self._activations, self._gradient_bytes = activations, gradient_bytes
-        self._program = program
+        self._program, self._describe = program, describe
         self._plan = _plan(program, order)
         self.order = [action for _, _, actions in self._plan for action in actions]
         self._transfers = _transfers(program, costs) if costs and hooks.hears("transfer") else {}
@@ -75,7 +78,7 @@ class Conductor:
         self.outputs: dict[int, torch.Tensor] = {}
         self.step = -1
         self.hook_error: BaseException | None = None
-        self.running: tuple[int, Action] | None = None
+        self.running: Action | None = None
 
     def start_step(self, step: int) -> None:
         """Go to the beginning of the order."""
@@ -106,7 +109,7 @@ class Conductor:
             raise EngineError(f"torch's runtime was to run {action}; it ran {Action(kind, stage, micro_batch)}")
         if not self._within:
             self.tell("slot_start", SlotStart(self.step, rank, slot, actions))
-        self.running = rank, action
+        self.running = action
         if kind == Kind.F:
             self._before(self.step, stage, micro_batch)
         self._wait()
@@ -140,12 +143,10 @@ class Conductor:
         """
         value = self.losses[micro_batch] = float(loss)
         if not math.isfinite(value):
-            stage = self._program.n_stages - 1
-            rank = int(self._program.placement.rank_of(stage, micro_batch))
-            action = Action(Kind.F, stage, micro_batch)
+            action = Action(Kind.F, self._program.n_stages - 1, micro_batch)
             raise RunError(
-                f"a loss must be a finite number; {action} on rank {rank}, stage {stage}, micro-batch {micro_batch} gave "
-                f"{value} in step {self.step}; look at the inputs, or try a lower learning rate"
+                f"a loss must be a finite number; {self._describe(action)} gave {value}; look at the inputs, "
+                "or try a lower learning rate"
             )
 
     # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────

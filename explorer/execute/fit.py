@@ -8,16 +8,20 @@ from typing import Any, NamedTuple
 
 import torch
 
-from explorer.errors import ModelError
-from explorer.execute.stages import Chain, CutModel, first_line
+from explorer.core import Action, Kind, Program
+from explorer.errors import ExplorerError, ModelError, RunError
+from explorer.execute.stages import Chain, CutModel, describe, first_line
 
 Values = tuple[torch.Tensor, ...]
 
 # how torch words that shapes or types do not go together; anything else is the layer's own failure
 _MISFIT = re.compile(
-    r"shape|size|dimension|channels|must match|dtype|scalar type|positional argument|out of range|Expected \d+D|not support",
+    r"shape|size|dimension|channels|must match|dtype|scalar type|same device|positional argument|out of range|"
+    r"Expected \d+D|not support",
     re.IGNORECASE,
 )
+
+_MISFITS = (RuntimeError, ValueError, TypeError, IndexError)
 
 
 class Sample(NamedTuple):
@@ -27,35 +31,43 @@ class Sample(NamedTuple):
     outputs: Values
 
 
-def fit(model: CutModel, inputs: Values) -> tuple[list[Sample], Any]:
+def fit(model: CutModel, inputs: Values, program: Program) -> tuple[list[Sample], Any]:
     """What each stage takes and gives, and the last one's output.
 
     Raises:
         ModelError: if a part does not take what the part before gives; it names both and the shapes.
+        RunError: if a layer raises something else.
     """
     samples = []
     values: Values = inputs
     output: Any = None
-    for stage, module in enumerate(model.stages):
+    for stage in range(len(model.stages)):
         values = tuple(_fresh(value) for value in values) if stage else values
         before = model.layer_at(stage - 1) if stage else ""
-        output = _through(model, stage, values, before)
+        output = _through(model, stage, values, before, program)
         outputs = _tensors(output, model, stage)
         samples.append(Sample(tuple(map(_like, values)), tuple(map(_like, outputs))))
         values = outputs
-        del module
     return samples, output
 
 
-def _through(model: CutModel, stage: int, values: Values, before: str) -> Any:
+def _through(model: CutModel, stage: int, values: Values, before: str, program: Program) -> Any:
     module = model.stages[stage]
     arrived: dict[str, str] = {}
     handles = _watch_inputs(module, arrived) if isinstance(module, Chain) else []
     try:
         return module(*values)
-    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
-        if not _MISFIT.search(str(error)) and not isinstance(error, NotImplementedError):
-            raise
+    except ExplorerError:
+        raise
+    except Exception as error:
+        if not isinstance(error, _MISFITS) or not _MISFIT.search(str(error)):
+            action = describe(
+                Action(Kind.F, stage, 0), int(program.placement.rank_of(stage, 0)), "before the first step"
+            )
+            layer = f"in layer {model.layer_at(stage)}" if model.layer_at(stage) else "in its module"
+            raise RunError(
+                f"every action must run through; {action} failed {layer}: {first_line(error)}; mend it there"
+            ) from error
         raise _misfit(model, stage, before, arrived, values, error) from error
     finally:
         for remove in handles:

@@ -111,11 +111,12 @@ def _prepare(
 ) -> tuple[Bench, Whole]:
     """Cut two copies, and see whether their parts and the loss fit."""
     program, base = job.program, torch.initial_seed()
-    make = lambda: cut(model, program.n_stages, split_points=split_points, sample=job.inputs[0])  # noqa: E731
-    copy, other = make(), make()
+    copy, other = (
+        cut(model, program.n_stages, split_points=split_points, sample=job.inputs[0]) for _ in ("run", "reference")
+    )
     traits = watch_traits(copy)
     with random_state_kept(), torch.set_grad_enabled(program.has_backward):
-        samples, output = fit(copy, job.inputs[0])
+        samples, output = fit(copy, job.inputs[0], program)
         found = traits()
         if job.loss is not None and job.target is not None:
             check_loss(job.loss, output, job.target, trains=program.has_backward)

@@ -86,7 +86,7 @@ class Whole:
                 loss = self._whole_loss(pulse)
                 if not step:
                     divisor = self._divisor(float(loss.detach()), first_loss)
-                (loss / divisor).backward()
+                torch.autograd.backward(loss / divisor)
                 losses.append(float(loss.detach()) / divisor)
             if optimizer is not None:
                 optimizer.step()
@@ -132,7 +132,7 @@ class Whole:
         total = 0.0
         for micro_batch, target in enumerate(self.targets):
             loss = self.loss(self._forward(micro_batch, step, pulse), target) / len(self.targets)
-            loss.backward()
+            torch.autograd.backward(loss)
             total += float(loss.detach())
         return total
 
@@ -156,13 +156,13 @@ class Whole:
         n = len(self.inputs)
         if self.by_micro_batch:
             return (
-                f"one process, the model in one piece, fed the same {n} micro-batches with the same seeds: it has layers "
-                "that look at the whole batch or draw random numbers"
+                f"one process, the model in one piece, fed the same {n} micro-batches with the same seeds: it has "
+                "layers that look at the whole batch or draw random numbers"
             )
         if divisor > 1:
             return (
-                f"one process, the model in one piece, the whole batch at once, its loss divided by {n}: this loss sums "
-                f"over the batch instead of averaging, and a step's loss is the mean over {n} micro-batches"
+                f"one process, the model in one piece, the whole batch at once, its loss divided by {n}: this loss "
+                f"sums over the batch instead of averaging, and a step's loss is the mean over {n} micro-batches"
             )
         return "one process, the model in one piece, the whole batch at once"
 

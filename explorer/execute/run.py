@@ -57,4 +57,5 @@ class Run:
 
     def __repr__(self) -> str:
         losses = ", ".join(f"{loss:.4g}" for loss in self.losses)
-        return f"Run({self.trace.program.name!r}, losses=[{losses}], parity={self.parity}, makespan={self.trace.makespan:.4g})"
+        name, makespan = self.trace.program.name, self.trace.makespan
+        return f"Run({name!r}, losses=[{losses}], parity={self.parity}, makespan={makespan:.4g})"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from explorer.core import Costs, Kind, Program
+from explorer.core import Action, Costs, Kind, Program
 from explorer.errors import ExplorerError, RunError
 from explorer.execute._torch import Engine, Stage
 from explorer.execute.activations import Activations
@@ -17,7 +17,7 @@ from explorer.execute.conductor import Conductor, Slots
 from explorer.execute.fit import Sample
 from explorer.execute.hooks import Hooks
 from explorer.execute.settings import no_collection
-from explorer.execute.stages import CutModel, first_line
+from explorer.execute.stages import CutModel, describe, first_line
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,21 @@ class Session:
         bench: model, loss and clock.
         hooks: who is told.
         costs: the link model, for those who hear of transfers.
+        warms_up: the program this is the warm-up for; None for the run itself.
     """
 
     def __init__(
-        self, program: Program, order: Slots, bench: Bench, hooks: Hooks, *, costs: Costs | None = None
+        self,
+        program: Program,
+        order: Slots,
+        bench: Bench,
+        hooks: Hooks,
+        *,
+        costs: Costs | None = None,
+        warms_up: Program | None = None,
     ) -> None:
         self._model, n_stages = bench.model, program.n_stages
+        self._program, self._warms_up = program, warms_up
         loss = bench.loss
         self.conductor = Conductor(
             program,
@@ -90,6 +99,7 @@ class Session:
             before=bench.seeds or _no_seeds,
             activations=Activations(program.placement.routes[0].tolist(), bench.model.storages()),
             gradient_bytes=self._gradient_bytes,
+            describe=self._describe,
             costs=costs,
         )
         stages = [
@@ -133,18 +143,24 @@ class Session:
             return root
         if self.conductor.running is None:
             return RunError(f"a step must run through; torch's runtime raised {first_line(root)}")
-        rank, action = self.conductor.running
-        what = {Kind.F: "forward", Kind.B: "backward", Kind.I: "input gradient", Kind.W: "weight gradient"}[action.kind]
+        action = self.conductor.running
         layer = self._model.layer_at(action.stage)
-        forward = action.kind == Kind.F
-        where = f"in layer {layer}" if forward else f"behind layer {layer}"
-        if forward and root is error:
-            where = "in the loss"
-        where = where if layer or "loss" in where else "in its module"
+        if action.kind == Kind.F:
+            where = "in the loss" if root is error else f"in layer {layer}" if layer else "in its module"
+        else:
+            where = f"behind layer {layer}" if layer else "in its module"
         return RunError(
-            f"every action must run through; {action} (the {what} of micro-batch {action.micro_batch} in stage "
-            f"{action.stage} on rank {rank}, step {self.conductor.step}) failed {where}: {first_line(root)}; mend it there"
+            f"every action must run through; {self._describe(action)} failed {where}: {first_line(root)}; mend it there"
         )
+
+    def _describe(self, action: Action) -> str:
+        """An action, where it runs and when, in words."""
+        moment = f"step {self.conductor.step}"
+        if self._warms_up is not None:
+            # every micro-batch of a warm-up is the first one
+            action, moment = action._replace(micro_batch=0), "warming up"
+        placement = (self._warms_up or self._program).placement
+        return describe(action, int(placement.rank_of(action.stage, action.micro_batch)), moment)
 
     def _gradient_bytes(self, stage: int) -> int:
         grads = [parameter.grad for parameter in self._model.of_stage(stage)]

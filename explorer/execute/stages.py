@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from explorer.core import Action, Kind
 from explorer.errors import ModelError
 
 Values = tuple[torch.Tensor, ...]
@@ -33,7 +35,8 @@ class Chain(nn.Module):
     def forward(self, *values: Any) -> Any:
         """The last layer's output; a tuple goes from layer to layer as it is."""
         value = values[0] if len(values) == 1 else values
-        for self.at, layer in zip(self.names, self.layers, strict=True):
+        for name, layer in zip(self.names, self.layers, strict=True):
+            self.at = name
             self.pulse()
             value = layer(value)
         return value
@@ -103,7 +106,9 @@ def cut(model: Any, n_stages: int, *, split_points: Sequence[str] | None, sample
         ModelError: if the model cannot be copied, or not be cut so.
     """
     whole = _copy(model)
-    layers = [(name, layer) for name, layer in whole.named_children()] if isinstance(whole, _LAYERED) else None
+    layers = _layers(whole)
+    if layers is None and n_stages == 1 and not split_points:
+        return CutModel(whole, [whole], [dict(whole.named_parameters())])
     if layers is None and split_points is None:
         raise ModelError(
             "a model is a list of layers, an nn.Sequential, or any nn.Module with split_points; got "
@@ -111,11 +116,9 @@ def cut(model: Any, n_stages: int, *, split_points: Sequence[str] | None, sample
             argument="split_points",
         )
     if layers is None:
-        from explorer.execute.traced import cut_by_tracing
-
-        return cut_by_tracing(whole, n_stages, split_points=list(split_points or ()), sample=sample)
+        return _traced(whole, n_stages, list(split_points or ()), sample)
     bounds = _bounds([name for name, _ in layers], n_stages, split_points)
-    parts = [layers[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    parts = [layers[a:b] for a, b in pairwise(bounds)]
     named = [
         {f"{name}.{inner}": parameter for name, layer in part for inner, parameter in layer.named_parameters()}
         for part in parts
@@ -142,7 +145,18 @@ def refuse_shared(named: Sequence[dict[str, nn.Parameter]]) -> None:
                 )
 
 
-_LAYERED = (nn.Sequential,)
+def _layers(whole: nn.Module) -> list[tuple[str, nn.Module]] | None:
+    """The layers of an nn.Sequential, also those that occur twice; None for a module with a forward of its own."""
+    if not isinstance(whole, nn.Sequential) or type(whole).forward is not nn.Sequential.forward:
+        return None
+    named = whole.named_modules(remove_duplicate=False)
+    return [(name, layer) for name, layer in named if name and "." not in name]
+
+
+def _traced(whole: nn.Module, n_stages: int, split_points: list[str], sample: Values) -> CutModel:
+    from explorer.execute.traced import cut_by_tracing  # brings torch.export along, seconds that others need not pay
+
+    return cut_by_tracing(whole, n_stages, split_points=split_points, sample=sample)
 
 
 def _copy(model: Any) -> nn.Module:
@@ -153,7 +167,6 @@ def _copy(model: Any) -> nn.Module:
             raise ModelError(
                 f"a list of layers holds nn.Modules; got {what}; wrap it in an nn.Module", argument="model"
             )
-        # not nn.Sequential(*model) of the originals: that would leave nothing behind either, but list the copies
         return nn.Sequential(*copy.deepcopy(list(model)))
     if not isinstance(model, nn.Module):
         raise ModelError(
@@ -165,8 +178,8 @@ def _copy(model: Any) -> nn.Module:
         return copy.deepcopy(model)
     except Exception as error:
         raise ModelError(
-            f"a run works on a copy of the model; {type(model).__name__} cannot be copied: {first_line(error)}; give it "
-            "a __deepcopy__",
+            f"a run works on a copy of the model; {type(model).__name__} cannot be copied: "
+            f"{first_line(error)}; give it a __deepcopy__",
             argument="model",
         ) from error
 
@@ -217,6 +230,12 @@ def first_line(error: BaseException) -> str:
     """What `error` says, without what follows its first line."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+
+
+def describe(action: Action, rank: int, moment: str) -> str:
+    """An action, where it runs and when, in words."""
+    what = {Kind.F: "forward", Kind.B: "backward", Kind.I: "input gradient", Kind.W: "weight gradient"}[action.kind]
+    return f"{action} ({what} of micro-batch {action.micro_batch} in stage {action.stage} on rank {rank}, {moment})"
 
 
 def no_pulse() -> None:

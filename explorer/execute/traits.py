@@ -45,5 +45,5 @@ def _random_state(model: CutModel) -> list[torch.Tensor]:
 
 
 def _normalises_batch(module: nn.Module) -> bool:
-    known = isinstance(module, nn.modules.batchnorm._BatchNorm)
+    known = isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm))
     return known and (module.training or module.running_mean is None)

@@ -6,7 +6,17 @@ import importlib.util
 from pathlib import Path
 
 # plain modules that every Python has had for long, in this order
-_MODULES = ("textwrap", "string", "random", "statistics", "argparse", "tarfile", "decimal", "typing", "inspect")
+_MODULES: tuple[str, ...] = (
+    "textwrap",
+    "string",
+    "random",
+    "statistics",
+    "argparse",
+    "tarfile",
+    "decimal",
+    "typing",
+    "inspect",
+)
 _MODULES += ("difflib", "zipfile", "subprocess", "pickle", "calendar", "optparse", "ast", "shutil", "pdb")
 
 

@@ -1,0 +1,88 @@
+"""A model that is no sequence of layers, cut by torch's own tracer at the submodules its user names."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.distributed import pipelining
+
+from explorer.errors import ModelError
+from explorer.execute.stages import CutModel, check_count, first_line, refuse_shared
+
+Values = tuple[torch.Tensor, ...]
+
+
+def cut_by_tracing(whole: nn.Module, n_stages: int, *, split_points: Sequence[str], sample: Values) -> CutModel:
+    """Stages that share the parameters of `whole`, each beginning where a split point's submodule is called.
+
+    Args:
+        whole: the run's own copy.
+        n_stages: the program's.
+        split_points: names of submodules, in the order they are called.
+        sample: one micro-batch of inputs.
+
+    Raises:
+        ModelError: if a name is unknown, the model cannot be traced, or a value skips a stage.
+    """
+    known = {name for name, _ in whole.named_modules() if name}
+    unknown = next((name for name in split_points if name not in known), None)
+    if unknown is not None:
+        raise ModelError(
+            f"a split point names a submodule; got {unknown!r}; this model has {', '.join(sorted(known))}",
+            argument="split_points",
+        )
+    check_count(len(set(split_points)), n_stages)
+    pipe = _trace(whole, split_points, sample)
+    if pipe.num_stages != n_stages:
+        raise ModelError(
+            f"each split point begins a stage behind the one before; these make {pipe.num_stages} stages, and the "
+            f"program has {n_stages}; name submodules that are called, other than the first",
+            argument="split_points",
+        )
+    _refuse_skips(pipe.split_gm.graph)
+    stages = [pipe.get_stage_module(stage) for stage in range(n_stages)]
+    named = [dict(stage.named_parameters()) for stage in stages]
+    refuse_shared(named)
+    return CutModel(whole, stages, named)
+
+
+def _trace(whole: nn.Module, split_points: Sequence[str], sample: Values) -> Any:
+    spec = dict.fromkeys(split_points, pipelining.SplitPoint.BEGINNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of torch's own parts about each other
+            return pipelining.pipeline(whole, tuple(sample), split_spec=spec)
+    except Exception as error:
+        raise ModelError(
+            f"a model with split points is followed by torch's tracer with one micro-batch; {type(whole).__name__} "
+            f"cannot be: {first_line(error)}; give a list of layers instead",
+            argument="model",
+        ) from error
+
+
+def _refuse_skips(graph: fx.Graph) -> None:
+    """A stage hands its outputs to the next one alone, so nothing may go around it."""
+    calls = [node for node in graph.nodes if node.op == "call_module"]
+    for stage, call in enumerate(calls):
+        sources = [_source(argument) for argument in call.all_input_nodes]
+        expected = calls[stage - 1] if stage else None
+        for source in sources:
+            fits = source is expected if expected is not None else source.op == "placeholder"
+            if not fits:
+                giver = f"stage {calls.index(source)}" if source in calls else f"the input {source.name}"
+                raise ModelError(
+                    f"stages hand tensors to the next one only; stage {stage} also needs what {giver} gives; move the "
+                    "split points, so that nothing goes around a stage",
+                    argument="split_points",
+                )
+
+
+def _source(node: fx.Node) -> fx.Node:
+    """The stage or input that a value comes from, behind the taking apart of tuples."""
+    while node.op == "call_function" and node.all_input_nodes:
+        node = node.all_input_nodes[0]
+    return node
