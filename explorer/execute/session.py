@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from explorer.execute.fit import Sample
 from explorer.execute.hooks import Hooks
 from explorer.execute.settings import no_collection
 from explorer.execute.stages import CutModel, describe, first_line
+
+_WRAPPED = re.compile(r"failed to run (forward|stage backward)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ class Session:
             clock=bench.clock,
             wait=bench.wait,
             before=bench.seeds or _no_seeds,
-            activations=Activations(program.placement.routes[0].tolist(), bench.model.storages()),
+            activations=Activations(_ranks(program, warms_up), bench.model.storages()),
             gradient_bytes=self._gradient_bytes,
             describe=self._describe,
             costs=costs,
@@ -144,11 +147,11 @@ class Session:
         if self.conductor.running is None:
             return RunError(f"a step must run through; torch's runtime raised {first_line(root)}")
         action = self.conductor.running
-        layer = self._model.layer_at(action.stage)
         if action.kind == Kind.F:
+            layer = self._model.layer_at(action.stage)
             where = "in the loss" if root is error else f"in layer {layer}" if layer else "in its module"
         else:
-            where = f"behind layer {layer}" if layer else "in its module"
+            where = self._model.layers_of(action.stage)
         return RunError(
             f"every action must run through; {self._describe(action)} failed {where}: {first_line(root)}; mend it there"
         )
@@ -167,10 +170,18 @@ class Session:
         return sum(grad.nbytes for grad in grads if grad is not None)
 
 
+def _ranks(program: Program, warms_up: Program | None) -> list[int]:
+    """The rank that holds each stage's memory; while warming up each stage is measured as if alone on one."""
+    ranks: list[int] = program.placement.routes[0].tolist()
+    return ranks if warms_up is None else list(range(program.n_stages))
+
+
 def _root(error: Exception) -> BaseException:
     """What torch wrapped, if it did."""
-    wrapped = isinstance(error, RuntimeError) and "failed to run forward" in str(error) and error.__cause__
-    return error.__cause__ if wrapped and error.__cause__ is not None else error
+    found: BaseException = error
+    while isinstance(found, RuntimeError) and _WRAPPED.search(str(found)) and found.__cause__ is not None:
+        found = found.__cause__
+    return found
 
 
 def _no_seeds(step: int, stage: int, micro_batch: int) -> None:

@@ -92,6 +92,14 @@ class CutModel:
         module = self.stages[stage]
         return module.at if isinstance(module, Chain) else ""
 
+    def layers_of(self, stage: int) -> str:
+        """Where in the model a stage is, in words."""
+        module = self.stages[stage]
+        if not isinstance(module, Chain):
+            return "in its module"
+        first, last = module.names[0], module.names[-1]
+        return f"in layer {first}" if first == last else f"in one of layers {first} to {last}"
+
 
 def cut(model: Any, n_stages: int, *, split_points: Sequence[str] | None, sample: Values) -> CutModel:
     """A copy of `model` cut into `n_stages` contiguous stages.

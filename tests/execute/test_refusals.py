@@ -1,0 +1,143 @@
+"""What cannot run is refused in one sentence that says what would do."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import explorer as ex
+from explorer.errors import InputError, ModelError, RunError
+
+MSE = nn.functional.mse_loss
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"backend": "mpi"}, "a backend is one of kernel; got 'mpi'; try kernel"),
+        ({"n_steps": 0}, "n_steps is a whole number of at least 1; got 0; try 1"),
+        ({"loss": None}, "1f1b trains, so it needs a loss; got None"),
+        ({"loss": lambda a, b: (a - b) ** 2}, r"one number, a tensor of shape \(\); got a tensor of shape \(4, 8\)"),
+        ({"loss": lambda a, b: 3}, r"one number, a tensor of shape \(\); got int"),
+        ({"loss": lambda a, b: MSE(a.detach(), b)}, "does not depend on any parameter"),
+        ({"loss": lambda a, b: nn.functional.cross_entropy(a, b)[0]}, "the loss takes the model's outputs"),
+        ({"optimizer": "adam"}, "None or a callable; got str 'adam'; give a callable"),
+        ({"optimizer": lambda parameters: "sgd"}, "gives a torch.optim.Optimizer; got str"),
+        (
+            {"optimizer": lambda parameters: torch.optim.SGD(parameters, lr=-1)},
+            "it raised ValueError: Invalid learning",
+        ),
+        ({"split_points": ["7"]}, "a split point names a layer; got '7'; this model has 0, 1"),
+        ({"split_points": ["0"]}, "the first stage begins by itself"),
+        ({"split_points": []}, "the program has 2 stages; got 0 split points; name 1"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(changes, message, program, make_layers, batch):
+    with pytest.raises(InputError, match=message):
+        ex.execute(program, make_layers(2), batch, **{"loss": MSE, **changes})
+
+
+def test_an_optimizer_of_the_callers_parameters_is_refused(program, make_layers, batch):
+    layers = make_layers(2)
+    bound = torch.optim.SGD(layers[0].parameters(), lr=0.1)
+    with pytest.raises(ModelError, match="got a SGD bound to the caller's parameters; give a callable") as caught:
+        ex.execute(program, layers, batch, loss=MSE, optimizer=bound)
+    assert caught.value.argument == "optimizer"
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ([nn.Linear(8, 8)], "every stage needs a layer of its own; got 2 stages and 1 layers"),
+        ([], "a list of layers holds nn.Modules; got an empty one"),
+        ([nn.Linear(8, 8), len], "a list of layers holds nn.Modules; got a builtin_function_or_method among them"),
+        (3, "a model is a list of layers, an nn.Sequential, or any nn.Module with split_points; got int"),
+        (nn.Bilinear(8, 8, 8), "got Bilinear without; name the submodules"),
+        ([nn.Linear(8, 8), nn.Linear(7, 8)], r"layer 1 \(Linear, stage 1\) does not take what layer 0 gives, \(4, 8\)"),
+        ([nn.Conv2d(3, 8, 3), nn.Linear(7, 8)], r"layer 0 \(Conv2d, stage 0\) does not take what the batch gives"),
+        ([nn.Linear(8, 8), nn.LSTM(8, 8)], "stages hand tensors to each other; stage 1, .* layer 1, gives tuple"),
+    ],
+)
+def test_models_that_cannot_be_cut_or_do_not_fit_are_refused(model, message, program, batch):
+    with pytest.raises(ModelError, match=message):
+        ex.execute(program, model, batch, loss=MSE)
+
+
+def test_weights_shared_between_stages_are_refused(program, batch):
+    shared = nn.Linear(8, 8)
+    with pytest.raises(ModelError, match=r"0.weight of stage 0 and 1.weight of stage 1 are the same tensor"):
+        ex.execute(program, [shared, shared], batch, loss=MSE)
+
+
+def test_a_value_that_goes_around_a_stage_is_refused(program, batch):
+    class Skip(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.enter, self.leave = nn.Linear(8, 8), nn.Linear(8, 8)
+
+        def forward(self, x):
+            return self.leave(self.enter(x)) + x
+
+    with pytest.raises(ModelError, match="stage 1 also needs what the input x gives; move the split points"):
+        ex.execute(program, Skip(), batch, loss=MSE, split_points=["leave"])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "targets", "message"),
+    [
+        (torch.zeros(6, 8), torch.zeros(6, 8), "got 6 and 4; try 3 or 6 micro-batches, or a batch of 8"),
+        (torch.zeros(8, 8), torch.zeros(4, 8), "got 8 inputs and 4 targets; cut both to 4"),
+        (torch.zeros(8, 8), None, "a loss compares with targets; got none"),
+        ([1, 2], torch.zeros(8, 8), "inputs and targets are tensors; got int"),
+        ((torch.zeros(8, 8), torch.zeros(4, 8)), torch.zeros(8, 8), r"of one batch size; got \[8, 4\]"),
+    ],
+)
+def test_batches_that_do_not_fit_are_refused(inputs, targets, message, program, make_layers):
+    with pytest.raises(ModelError, match=message):
+        ex.execute(program, make_layers(2), (inputs, targets), loss=MSE)
+
+
+def test_a_batch_is_a_pair(program, make_layers):
+    with pytest.raises(ModelError, match=r"a batch is \(inputs, targets\); got 3 values"):
+        ex.execute(program, make_layers(2), (1, 2, 3), loss=MSE)
+
+
+@pytest.mark.parametrize(("at", "when"), [(1, "before the first step"), (3, "warming up"), (7, "step 0")])
+def test_a_layer_that_raises_is_named_with_rank_stage_and_micro_batch(at, when, program, failing, batch):
+    with pytest.raises(RunError, match=rf"1F\d \(forward of micro-batch \d in stage 1 on rank 1, {when}\)") as caught:
+        ex.execute(program, [nn.Linear(8, 8), failing(at)], batch, loss=MSE)
+    assert "failed in layer 1: KeyError: 'a fuse has blown'" in str(caught.value)
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_backward_that_raises_is_named(program, batch):
+    class Broken(nn.Module):
+        def forward(self, x):
+            x.register_hook(self.fail)
+            return x * 1
+
+        def fail(self, grad):
+            raise ArithmeticError("no gradient today")
+
+    with pytest.raises(RunError, match="1B0 .backward of micro-batch 0 .* failed in layer 1: ArithmeticError"):
+        ex.execute(program, [nn.Linear(8, 8), Broken()], batch, loss=MSE)
+
+
+def test_a_loss_that_is_no_number_ends_the_run(program, make_layers, batch, sgd):
+    calls = []
+
+    def spoilt(output, target):
+        calls.append(0)
+        return MSE(output, target) * (float("nan") if len(calls) > 6 else 1.0)
+
+    with pytest.raises(RunError, match=r"finite number; 1F\d .* on rank 1, step 0\) gave nan; look at the inputs"):
+        ex.execute(program, make_layers(2), batch, loss=spoilt, optimizer=sgd)
+
+
+def test_ready_models_are_refused_by_name_and_size():
+    with pytest.raises(InputError, match="one of mlp, conv, gpt; got 'gtp'; did you mean gpt?"):
+        ex.ready_model("gtp", n_stages=2, n_micro_batches=2)
+    with pytest.raises(InputError, match="one of small, medium, large; got 'huge'"):
+        ex.ready_model("mlp", n_stages=2, n_micro_batches=2, size="huge")

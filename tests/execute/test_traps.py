@@ -1,0 +1,85 @@
+"""What torch's runtime would get wrong if it were left alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import explorer as ex
+
+MSE = nn.functional.mse_loss
+
+
+def test_losses_belong_to_their_micro_batch_whatever_the_order(make_layers, batch):
+    """Torch looks a loss up by the index it was appended at."""
+    orders = ["0F1 0F0 0F3 0F2 0B1 0B0 0B2 0B3".split(), "1F1 1F0 1B1 1B0 1F3 1F2 1B2 1B3".split()]
+    program = ex.Program.from_orders("shuffled", ex.Placement.looped(2), 4, orders)
+    assert ex.execute(program, make_layers(2), batch, loss=MSE).parity
+
+
+def test_explicit_messages_are_refused(make_layers, batch):
+    """Torch matches them by order alone and hands over the wrong tensor in silence."""
+    orders = [["0F0", "0SEND_F0", "0B0"], ["1RECV_F0", "1F0", "1B0"]]
+    program = ex.Program.from_orders("messages", ex.Placement.looped(2), 1, orders)
+    with pytest.raises(ex.ExplorerError, match="hands messages over by itself.*0SEND_F0"):
+        ex.execute(program, make_layers(2), batch, loss=MSE)
+
+
+def test_gradients_are_those_of_the_last_step_alone(program, make_layers, batch):
+    """Torch divides kept gradients by the number of micro-batches again at every step."""
+    layers = make_layers(2)
+    once = ex.execute(program, layers, batch, loss=MSE, n_steps=1)
+    thrice = ex.execute(program, layers, batch, loss=MSE, n_steps=3)
+    for name, gradient in once.gradients.items():
+        torch.testing.assert_close(thrice.gradients[name], gradient, rtol=0, atol=0)
+
+
+def test_torchs_wrong_1f1b_order_is_refused(make_layers, batch):
+    """Torch 2.13 lists the last rank's forwards twice over and leaves others out."""
+    orders = [["0F0", "0F1", "0B0", "0B1"], ["1F0", "1B0", "1F0", "1B1"]]
+    program = ex.Program.from_orders("wrong", ex.Placement.looped(2), 2, orders)
+    with pytest.raises(ex.ExplorerError, match="exactly once; got 1F0 again"):
+        ex.execute(program, make_layers(2), batch, loss=MSE)
+
+
+def test_forward_only_runs_where_neighbours_share_a_rank(make_layers, batch):
+    """Torch's eval() fails there."""
+    program = ex.schedule("forward_only", n_ranks=1, n_micro_batches=2, n_chunks=3)
+    assert ex.execute(program, make_layers(3), batch).parity
+
+
+def test_another_batch_shape_runs_as_well(program, make_layers):
+    """Torch aborts the process or passes stale rows where a schedule is used for another shape."""
+    layers = make_layers(2)
+    for rows in (4, 16, 8):
+        assert ex.execute(program, layers, (torch.randn(rows, 8), torch.randn(rows, 8)), loss=MSE).parity
+
+
+def test_a_run_after_a_failed_one_is_right(program, make_layers, failing, batch):
+    """Torch's schedule gives wrong losses after an exception."""
+    with pytest.raises(ex.ExplorerError, match="a fuse has blown"):
+        ex.execute(program, [*make_layers(1), failing(7)], batch, loss=MSE)
+    assert ex.execute(program, make_layers(2), batch, loss=MSE).parity
+
+
+def test_a_first_stage_without_parameters_runs(program, batch):
+    assert ex.execute(program, [nn.Flatten(), nn.Linear(8, 8)], batch, loss=MSE).parity
+
+
+def test_bidirectional_programs_are_refused(make_layers, batch):
+    placement = ex.Placement.bidirectional(2, 2)
+    orders = [["0F0", "1F1", "1B1", "0B0"], ["0F1", "1F0", "1B0", "0B1"]]
+    program = ex.Program.from_orders("two-way", placement, 2, orders)
+    with pytest.raises(ex.ExplorerError, match="one weight copy a stage; two-way has 2 of stage 0; simulate it"):
+        ex.execute(program, make_layers(2), batch, loss=MSE)
+
+
+def test_cut_sequences_and_recomputation_are_refused(make_layers, batch):
+    orders = [["0F0", "0F0.1", "0B0.1", "0B0"]]
+    cut = ex.Program.from_orders("cut", ex.Placement.looped(1), 1, orders, n_segments=2)
+    with pytest.raises(ex.ExplorerError, match="whole sequences from stage to stage; cut cuts them into 2 segments"):
+        ex.execute(cut, make_layers(1), batch, loss=MSE)
+    again = ex.Program.from_orders("again", ex.Placement.looped(1), 1, [["0F0", "0R0", "0B0"]])
+    with pytest.raises(ex.ExplorerError, match="runs F, B, I and W.*again has 0R0"):
+        ex.execute(again, make_layers(1), batch, loss=MSE)
