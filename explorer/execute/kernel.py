@@ -11,6 +11,7 @@ import torch
 from explorer.core import Costs, Program
 from explorer.execute._torch import one_rank_group, quiet
 from explorer.execute.checks import Loss, check_backend, check_batch, check_loss, check_program, check_steps
+from explorer.execute.cutting import cut
 from explorer.execute.fit import fit
 from explorer.execute.hooks import Hook, Hooks, RunEnd, RunStart
 from explorer.execute.parity import Outcome, Parity, Whole, compare
@@ -18,7 +19,7 @@ from explorer.execute.recorder import Recorder
 from explorer.execute.run import Run
 from explorer.execute.session import Bench, Seeds
 from explorer.execute.settings import alone, measured, random_state_kept
-from explorer.execute.stages import Chain, CutModel, cut
+from explorer.execute.stages import Chain, CutModel
 from explorer.execute.training import Job, train
 from explorer.execute.traits import watch_traits
 from explorer.execute.updates import MakeOptimizer, check_optimizer, make_optimizers

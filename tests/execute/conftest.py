@@ -44,8 +44,8 @@ def program() -> ex.Program:
 def split_program() -> ex.Program:
     """Two ranks, backwards cut into I and W, weights later than inputs: as ZB-H1 does."""
     orders = [
-        "0F0 0F1 0I0 0F2 0I1 0W0 0F3 0I2 0W1 0I3 0W2 0W3".split(),
-        "1F0 1I0 1F1 1W0 1I1 1W1 1F2 1I2 1F3 1I3 1W2 1W3".split(),
+        ["0F0", "0F1", "0I0", "0F2", "0I1", "0W0", "0F3", "0I2", "0W1", "0I3", "0W2", "0W3"],
+        ["1F0", "1I0", "1F1", "1W0", "1I1", "1W1", "1F2", "1I2", "1F3", "1I3", "1W2", "1W3"],
     ]
     return ex.Program.from_orders("split", ex.Placement.looped(2), 4, orders)
 
@@ -84,13 +84,13 @@ class Clock:
 
 class _Tick(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, clock, forward, backward):  # noqa: ANN001, ANN205
+    def forward(ctx, x, clock, forward, backward):
         clock.now += forward
         ctx.clock, ctx.backward = clock, backward
         return x.clone()
 
     @staticmethod
-    def backward(ctx, grad):  # noqa: ANN001, ANN205
+    def backward(ctx, grad):
         ctx.clock.now += ctx.backward
         return grad, None, None, None
 

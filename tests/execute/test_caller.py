@@ -79,7 +79,8 @@ def test_settings_of_the_caller_are_kept(program, layers, batch):
         with torch.no_grad():
             assert ex.execute(program, layers, batch, loss=MSE).parity
             assert not torch.is_grad_enabled()
-        assert not gc.isenabled() and torch.get_num_threads() == 2
+        assert not gc.isenabled()
+        assert torch.get_num_threads() == 2
     finally:
         gc.enable()
         torch.set_num_threads(threads)

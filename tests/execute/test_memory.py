@@ -37,7 +37,7 @@ def test_every_step_gives_back_what_it_took(split_program, make_layers, batch):
 
 
 def test_parameters_gradients_and_optimizer_state_are_counted(program, make_layers, batch):
-    adam = lambda parameters: torch.optim.Adam(parameters)  # noqa: E731
+    adam = torch.optim.Adam
     memory = ex.execute(program, make_layers(2), batch, loss=MSE, optimizer=adam, n_steps=2).trace.memory
     last = memory.take((memory.step == 1) & (memory.rank == 1))
 

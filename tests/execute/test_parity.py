@@ -43,7 +43,8 @@ def test_losses_gradients_and_weights_equal_the_unpipelined_models(name, numbers
     layers = make_layers(program.n_stages)
     model, losses = unpipelined(layers, batch, optimizer=sgd, n_steps=3)
     run = ex.execute(program, layers, batch, loss=MSE, optimizer=sgd, n_steps=3)
-    assert run.parity and run.parity_worst < 1e-5
+    assert run.parity
+    assert run.parity_worst < 1e-5
     assert run.losses == pytest.approx(losses, rel=1e-6)
     for parameter_name, parameter in model.named_parameters():
         torch.testing.assert_close(run.gradients[parameter_name], parameter.grad, rtol=1e-5, atol=1e-7)
@@ -66,7 +67,8 @@ def test_forward_only_gives_the_models_outputs(make_layers, batch):
     run = ex.execute(program, layers, batch)
     assert run.parity
     torch.testing.assert_close(run.outputs, nn.Sequential(*layers)(batch[0]).detach())
-    assert run.losses == [] and run.gradients == {}
+    assert run.losses == []
+    assert run.gradients == {}
 
 
 def test_forward_only_with_a_loss_evaluates(make_layers, batch):

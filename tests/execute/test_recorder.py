@@ -16,7 +16,9 @@ MSE = nn.functional.mse_loss
 
 def test_a_recorder_has_nothing_before_a_run():
     recorder = ex.Recorder()
-    assert recorder.progress == 0.0 and recorder.losses == [] and recorder.predicted() is None
+    assert recorder.progress == 0.0
+    assert recorder.losses == []
+    assert recorder.predicted() is None
     with pytest.raises(RunError, match="pass it in hooks="):
         recorder.trace()
 
@@ -122,4 +124,5 @@ def test_a_recorder_may_be_used_again(program, make_layers, batch):
     recorder = ex.Recorder()
     for _ in range(2):
         ex.execute(program, make_layers(2), batch, loss=MSE, hooks=[recorder])
-        assert recorder.trace().steps == [0] and len(recorder.losses) == 1
+        assert recorder.trace().steps == [0]
+        assert len(recorder.losses) == 1

@@ -121,7 +121,7 @@ def test_a_backward_that_raises_is_named(program, batch):
         def fail(self, grad):
             raise ArithmeticError("no gradient today")
 
-    with pytest.raises(RunError, match="1B0 .backward of micro-batch 0 .* failed in layer 1: ArithmeticError"):
+    with pytest.raises(RunError, match=r"1B0 .backward of micro-batch 0 .* failed in layer 1: ArithmeticError"):
         ex.execute(program, [nn.Linear(8, 8), Broken()], batch, loss=MSE)
 
 
@@ -137,7 +137,7 @@ def test_a_loss_that_is_no_number_ends_the_run(program, make_layers, batch, sgd)
 
 
 def test_ready_models_are_refused_by_name_and_size():
-    with pytest.raises(InputError, match="one of mlp, conv, gpt; got 'gtp'; did you mean gpt?"):
+    with pytest.raises(InputError, match=r"one of mlp, conv, gpt; got 'gtp'; did you mean gpt\?"):
         ex.ready_model("gtp", n_stages=2, n_micro_batches=2)
     with pytest.raises(InputError, match="one of small, medium, large; got 'huge'"):
         ex.ready_model("mlp", n_stages=2, n_micro_batches=2, size="huge")

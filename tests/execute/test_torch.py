@@ -17,14 +17,14 @@ from explorer.execute.settings import keep_memory
 def test_a_missing_class_is_named(monkeypatch):
     monkeypatch.delattr(schedules, "_PipelineScheduleRuntime")
     with pytest.raises(
-        EngineError, match="torch 2.12 or newer with .*schedules._PipelineScheduleRuntime; this is torch"
+        EngineError, match=r"torch 2.12 or newer with .*schedules._PipelineScheduleRuntime; this is torch"
     ):
         probe()
 
 
 def test_a_missing_method_is_named(monkeypatch):
     monkeypatch.delattr(PipelineStage.__mro__[1], "backward_weight_one_chunk")
-    with pytest.raises(EngineError, match="PipelineStage.backward_weight_one_chunk"):
+    with pytest.raises(EngineError, match=r"PipelineStage.backward_weight_one_chunk"):
         probe()
 
 
@@ -45,7 +45,7 @@ def test_glibc_takes_the_thresholds():
 def _listening() -> list[str]:
     """Addresses, in hexadecimal, on which this process listens."""
     links = Path("/proc/self/fd").iterdir()
-    sockets = {os.readlink(link) for link in links if link.is_symlink() and link.exists()}
+    sockets = {str(link.readlink()) for link in links if link.is_symlink() and link.exists()}
     rows = [
         line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
     ]

@@ -13,7 +13,10 @@ MSE = nn.functional.mse_loss
 
 def test_losses_belong_to_their_micro_batch_whatever_the_order(make_layers, batch):
     """Torch looks a loss up by the index it was appended at."""
-    orders = ["0F1 0F0 0F3 0F2 0B1 0B0 0B2 0B3".split(), "1F1 1F0 1B1 1B0 1F3 1F2 1B2 1B3".split()]
+    orders = [
+        ["0F1", "0F0", "0F3", "0F2", "0B1", "0B0", "0B2", "0B3"],
+        ["1F1", "1F0", "1B1", "1B0", "1F3", "1F2", "1B2", "1B3"],
+    ]
     program = ex.Program.from_orders("shuffled", ex.Placement.looped(2), 4, orders)
     assert ex.execute(program, make_layers(2), batch, loss=MSE).parity
 
@@ -22,7 +25,7 @@ def test_explicit_messages_are_refused(make_layers, batch):
     """Torch matches them by order alone and hands over the wrong tensor in silence."""
     orders = [["0F0", "0SEND_F0", "0B0"], ["1RECV_F0", "1F0", "1B0"]]
     program = ex.Program.from_orders("messages", ex.Placement.looped(2), 1, orders)
-    with pytest.raises(ex.ExplorerError, match="hands messages over by itself.*0SEND_F0"):
+    with pytest.raises(ex.ExplorerError, match=r"hands messages over by itself.*0SEND_F0"):
         ex.execute(program, make_layers(2), batch, loss=MSE)
 
 
@@ -81,5 +84,5 @@ def test_cut_sequences_and_recomputation_are_refused(make_layers, batch):
     with pytest.raises(ex.ExplorerError, match="whole sequences from stage to stage; cut cuts them into 2 segments"):
         ex.execute(cut, make_layers(1), batch, loss=MSE)
     again = ex.Program.from_orders("again", ex.Placement.looped(1), 1, [["0F0", "0R0", "0B0"]])
-    with pytest.raises(ex.ExplorerError, match="runs F, B, I and W.*again has 0R0"):
+    with pytest.raises(ex.ExplorerError, match=r"runs F, B, I and W.*again has 0R0"):
         ex.execute(again, make_layers(1), batch, loss=MSE)

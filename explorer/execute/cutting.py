@@ -1,0 +1,110 @@
+"""Cut a model into as many contiguous stages as a program has, as even as can be."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from explorer.errors import ModelError
+from explorer.execute.stages import Chain, CutModel, Values, check_count, first_line, refuse_shared
+from explorer.execute.traced import cut_by_tracing
+
+
+def cut(model: Any, n_stages: int, *, split_points: Sequence[str] | None, sample: Values) -> CutModel:
+    """A copy of `model` cut into `n_stages` contiguous stages.
+
+    Args:
+        model: a list of layers, an nn.Sequential, or any nn.Module with split points.
+        n_stages: how many.
+        split_points: names of the submodules where a new stage begins; None cuts layers as evenly as can be.
+        sample: one micro-batch, by which torch's tracer follows a model that is no sequence of layers.
+
+    Raises:
+        ModelError: if the model cannot be copied, or not be cut so.
+    """
+    whole = _copy(model)
+    layers = _layers(whole)
+    if layers is None and n_stages == 1 and not split_points:
+        return CutModel(whole, [whole], [dict(whole.named_parameters())])
+    if layers is None and split_points is None:
+        raise ModelError(
+            "a model is a list of layers, an nn.Sequential, or any nn.Module with split_points; got "
+            f"{type(model).__name__} without; name the submodules where a new stage begins",
+            argument="split_points",
+        )
+    if layers is None:
+        return cut_by_tracing(whole, n_stages, split_points=list(split_points or ()), sample=sample)
+    bounds = _bounds([name for name, _ in layers], n_stages, split_points)
+    parts = [layers[a:b] for a, b in pairwise(bounds)]
+    named = [
+        {f"{name}.{inner}": parameter for name, layer in part for inner, parameter in layer.named_parameters()}
+        for part in parts
+    ]
+    refuse_shared(named)
+    return CutModel(whole, [Chain(part).train(whole.training) if part else Chain(part) for part in parts], named)
+
+
+def _layers(whole: nn.Module) -> list[tuple[str, nn.Module]] | None:
+    """The layers of an nn.Sequential, also those that occur twice; None for a module with a forward of its own."""
+    if not isinstance(whole, nn.Sequential) or type(whole).forward is not nn.Sequential.forward:
+        return None
+    named = whole.named_modules(remove_duplicate=False)
+    return [(name, layer) for name, layer in named if name and "." not in name]
+
+
+def _copy(model: Any) -> nn.Module:
+    if isinstance(model, nn.ModuleList) or (isinstance(model, (list, tuple)) and not isinstance(model, nn.Module)):
+        wrong = next((layer for layer in model if not isinstance(layer, nn.Module)), None)
+        if wrong is not None or not len(model):
+            what = f"a {type(wrong).__name__} among them" if len(model) else "an empty one"
+            raise ModelError(
+                f"a list of layers holds nn.Modules; got {what}; wrap it in an nn.Module", argument="model"
+            )
+        return nn.Sequential(*copy.deepcopy(list(model)))
+    if not isinstance(model, nn.Module):
+        raise ModelError(
+            f"a model is a list of layers, an nn.Sequential, or any nn.Module with split_points; got "
+            f"{type(model).__name__}; give one of these",
+            argument="model",
+        )
+    try:
+        return copy.deepcopy(model)
+    except Exception as error:
+        raise ModelError(
+            f"a run works on a copy of the model; {type(model).__name__} cannot be copied: "
+            f"{first_line(error)}; give it a __deepcopy__",
+            argument="model",
+        ) from error
+
+
+def _bounds(names: list[str], n_stages: int, split_points: Sequence[str] | None) -> list[int]:
+    """Where each stage begins among the layers, and the end."""
+    if split_points is not None:
+        unknown = next((name for name in split_points if name not in names), None)
+        if unknown is not None:
+            raise ModelError(
+                f"a split point names a layer; got {unknown!r}; this model has {', '.join(names)}",
+                argument="split_points",
+            )
+        check_count(len(set(split_points)), n_stages)
+        begins = sorted({names.index(name) for name in split_points})
+        if begins and begins[0] == 0:
+            raise ModelError(
+                f"the first stage begins by itself; got a split point at the first layer, {names[0]!r}; leave it out",
+                argument="split_points",
+            )
+        return [0, *begins, len(names)]
+    if n_stages > len(names):
+        raise ModelError(
+            f"every stage needs a layer of its own; got {n_stages} stages and {len(names)} layers; try "
+            f"{len(names)} stages, or a deeper model",
+            argument="n_stages",
+            legal=(len(names),),
+        )
+    sizes = [len(part) for part in np.array_split(np.arange(len(names)), n_stages)]
+    return [0, *np.cumsum(sizes).tolist()]
