@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from explorer.errors import MissingError
+
 if TYPE_CHECKING:
     from explorer.execute.hooks import Hook, Stop
     from explorer.execute.kernel import execute
@@ -38,6 +40,12 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    try:
+        home = importlib.import_module(f"{__name__}.{_HOME[name]}")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingError('a run needs torch; it is not installed; try pip install "torch>=2.12"') from error
+    value = getattr(home, name)
     globals()[name] = value
     return value
