@@ -88,9 +88,9 @@ def execute(
     recorder, listeners = _with_recorder(hooks)
     with alone(), measured(), one_rank_group(), quiet():
         bench, reference = _prepare(job, model, split_points, listeners, clock)
-        listeners.run_start(RunStart(program, n_steps, backend, "virtual"))
         error: BaseException | None = None
         try:
+            listeners.run_start(RunStart(program, n_steps, backend, "virtual"))
             outcome = train(job, bench, listeners)
             parity = _check(job, reference, outcome, listeners)
         except BaseException as raised:

@@ -18,7 +18,7 @@ class _Shape(NamedTuple):
     blocks: int  # in a stage
 
 
-_SHAPES = {"small": _Shape(24, 8, 1), "medium": _Shape(64, 8, 2), "large": _Shape(192, 8, 4)}
+_SHAPES = {"small": _Shape(24, 12, 1), "medium": _Shape(64, 8, 2), "large": _Shape(192, 8, 4)}
 _LARGEST = 50_000_000
 _SIDE = 16  # pixels
 _N_CLASSES = 8

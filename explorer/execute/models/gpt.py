@@ -19,7 +19,7 @@ class _Shape(NamedTuple):
     blocks: int  # in a stage
 
 
-_SHAPES = {"small": _Shape(64, 2, 64, 4, 1), "medium": _Shape(192, 6, 64, 4, 2), "large": _Shape(512, 8, 64, 4, 3)}
+_SHAPES = {"small": _Shape(64, 2, 64, 8, 1), "medium": _Shape(192, 6, 64, 4, 2), "large": _Shape(512, 8, 64, 4, 3)}
 _LARGEST = 50_000_000
 
 
