@@ -174,13 +174,22 @@ class Conductor:
     def _tell_end(self, slot: int, rank: int, actions: tuple[Action, ...], seconds: float) -> None:
         self.tell("slot_end", SlotEnd(self.step, rank, slot, actions, seconds))
         if not self.step:
-            self._memory.setdefault(slot, []).extend(self._activations.changes())
+            self._memory[slot] = _added_up([*self._memory.get(slot, ()), *self._activations.changes()])
         if self._hooks.hears("memory"):
             for change in self._memory.get(slot, ()):
                 at_end, category, holder, stage, micro_batch, delta = change
                 self.tell("memory", Memory(self.step, slot, at_end, holder, category, stage, micro_batch, delta))
         for transfer in self._transfers.get(slot, ()):
             self.tell("transfer", Transfer(self.step, *transfer))
+
+
+def _added_up(changes: list[Change]) -> list[Change]:
+    """One change for each purpose and moment, where autograd saved many tensors."""
+    sums: dict[tuple[bool, Category, int, int, int], int] = {}
+    for *what, delta in changes:
+        key = tuple(what)
+        sums[key] = sums.get(key, 0) + delta  # type: ignore[index, arg-type]
+    return [Change(*what, delta) for what, delta in sums.items() if delta]
 
 
 def _plan(program: Program, order: Slots) -> list[tuple[int, int, tuple[Action, ...]]]:
