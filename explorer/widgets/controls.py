@@ -13,7 +13,7 @@ from explorer.schedules import REGISTRY
 from explorer.widgets.field import Field
 from explorer.widgets.settings import Settings
 
-_STYLE = {"description_width": "118px"}
+_STYLE = {"description_width": "136px"}
 _MS = 1e3
 _GB = 1e9
 _MB = 1e6

@@ -103,7 +103,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         settings = self.controls.settings()
         names = ("schedule", "n_ranks", "n_chunks", "n_micro_batches")
         parts = [f"{name}={getattr(settings, name)!r}" for name in names]
-        if self.prediction:
+        if self.prediction and not self.timeline.stale:
             trace = self.prediction.trace
             parts += [f"makespan={trace.makespan:.4g}", f"bubble_ratio={trace.bubble_ratio:.4f}"]
         return f"Explorer({', '.join(parts)})"

@@ -65,54 +65,64 @@ def live_figure() -> LiveFigure:
         legend2={"orientation": "h", "y": -0.11, "yanchor": "top", "x": 1, "xanchor": "right", "font": {"size": 11}},
         **_themed(dark=False),
     )
-    figure.update_yaxes(row=1, col=1, fixedrange=True, showgrid=False, zeroline=False)
-    figure.update_yaxes(row=2, col=1, fixedrange=True, rangemode="tozero", zeroline=False)
+    figure.update_yaxes(row=1, col=1, fixedrange=True, showgrid=False, zeroline=False, tickmode="array")
+    figure.update_yaxes(row=2, col=1, fixedrange=True, rangemode="tozero", zeroline=False, title={"standoff": 8})
     figure.update_xaxes(row=1, col=1, showticklabels=False, zeroline=False)
     figure.update_xaxes(row=2, col=1, title={"text": "time, ms", "standoff": 6}, zeroline=False)
     return LiveFigure(figure)
 
 
 def show_kinds(figure: LiveFigure, kinds: set[int]) -> None:
-    """Legend only what occurs."""
-    for place, kind in enumerate(LEGEND_KINDS):
-        present = int(kind) in kinds
-        if figure.data[place].showlegend != present:
-            figure.data[place].showlegend = present
+    """Legend only what occurs; sent only when that changes."""
+    present = [int(kind) in kinds for kind in LEGEND_KINDS]
+    if [figure.data[place].showlegend for place in range(_FIRST_LINE)] != present:
+        figure.plotly_restyle({"showlegend": present}, trace_indexes=list(range(_FIRST_LINE)))
 
 
-def show_lanes(figure: LiveFigure, n_ranks: int) -> None:
-    """One lane a rank, rank 0 on top."""
-    axis = figure.layout.yaxis
-    wanted = (n_ranks - 0.5, -0.5)
-    if tuple(axis.range or ()) != wanted:
-        step = -(-n_ranks // _MOST_TICKS)
-        ranks = list(range(0, n_ranks, step))
-        axis.update(range=wanted, tickmode="array", tickvals=ranks, ticktext=[f"rank {rank}" for rank in ranks])
+def show_axes(
+    figure: LiveFigure, *, n_ranks: int, range_ms: list[float] | None, curves: tuple[Curves | None, Curves | None]
+) -> None:
+    """Lanes, stretch of time and memory lines, in one message.
+
+    A batch_update would not do: for traces it leaves something out of, the browser takes the missing for deleted.
+
+    Args:
+        figure: to change.
+        n_ranks: one lane each, rank 0 on top.
+        range_ms: what stretch of time to show; None to leave it.
+        curves: predicted, dotted, and measured, solid; a prediction alone is solid too.
+    """
+    layout: dict[str, Any] = {} if range_ms is None else {"xaxis.range": range_ms, "xaxis2.range": range_ms}
+    if tuple(figure.layout.yaxis.range or ()) != (n_ranks - 0.5, -0.5):
+        layout |= _lanes(n_ranks)
+    shown = curves[1] or curves[0]
+    if shown and figure.layout.yaxis2.title.text != shown.title:
+        layout["yaxis2.title.text"] = shown.title
+    lines = list(range(_FIRST_LINE, _FIRST_LINE + 2 * MOST_RANKS))
+    figure.plotly_update(_lines(*curves), layout, trace_indexes=lines)
 
 
-def show_curves(figure: LiveFigure, predicted: Curves | None, measured: Curves | None) -> None:
-    """The memory row: predicted lines dotted, measured ones solid; a prediction alone is solid too."""
+def _lanes(n_ranks: int) -> dict[str, Any]:
+    ranks = list(range(0, n_ranks, -(-n_ranks // _MOST_TICKS)))
+    names = [f"rank {rank}" for rank in ranks]
+    return {"yaxis.range": [n_ranks - 0.5, -0.5], "yaxis.tickvals": ranks, "yaxis.ticktext": names}
+
+
+def _lines(predicted: Curves | None, measured: Curves | None) -> dict[str, list[Any]]:
+    """What each line of the memory row is to be, by property: a list over all of them."""
     shown = measured or predicted
     ranks = shown.ranks if shown else []
-    if shown and figure.layout.yaxis2.title.text != shown.title:
-        figure.layout.yaxis2.title = {"text": shown.title, "standoff": 8}
+    columns: dict[str, list[Any]] = {name: [] for name in ("x", "y", "name", "visible", "showlegend", "line.dash")}
     for place in range(MOST_RANKS):
-        rank = ranks[place] if place < len(ranks) else None
-        for offset, some in enumerate((predicted, measured)):
-            solid = some is measured or measured is None
-            _show_line(figure.data[_FIRST_LINE + 2 * place + offset], some, place, rank, solid=solid)
-
-
-def _show_line(line: Any, some: Curves | None, place: int, rank: int | None, *, solid: bool) -> None:
-    if some is None or rank is None or place >= len(some.lines):
-        if line.visible is not False:
-            line.update(visible=False, x=[], y=[])
-        return
-    time, level = some.lines[place]
-    line.update(x=time, y=level, name=f"rank {rank}", visible=True, showlegend=solid)
-    dash = "solid" if solid else "dot"
-    if line.line.dash != dash:
-        line.line.dash = dash
+        for some in (predicted, measured):
+            drawn = some is not None and place < len(ranks) and len(some.lines) == len(ranks)
+            time, level = some.lines[place] if some is not None and drawn else ([], [])
+            solid = some is shown
+            name = f"rank {ranks[place]}" if place < len(ranks) else ""
+            row = (time, level, name, drawn, solid, "solid" if solid else "dot")
+            for column, value in zip(columns.values(), row, strict=True):
+                column.append(value)
+    return columns
 
 
 def show_theme(figure: LiveFigure, *, dark: bool) -> None:

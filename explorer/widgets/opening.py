@@ -23,7 +23,9 @@ def read_own_model(model: Any, given: Mapping[str, Any]) -> OwnModel | None:
     if model is None or isinstance(model, str):
         if given:
             name = next(iter(given))
-            raise InputError(f"{name} belongs to a model of your own; got model={model!r}; give the model", argument=name)
+            raise InputError(
+                f"{name} belongs to a model of your own; got model={model!r}; give the model", argument=name
+            )
         return None
     for name in ("batch", "loss"):
         if name not in given:

@@ -12,7 +12,7 @@ import numpy as np
 from explorer.core import Trace
 from explorer.widgets.columns import MS, pack
 from explorer.widgets.curves import Curves, curves, has_bytes
-from explorer.widgets.figure import live_figure, show_curves, show_kinds, show_lanes, show_theme
+from explorer.widgets.figure import live_figure, show_axes, show_kinds, show_theme
 from explorer.widgets.timeline import Timeline
 
 _PATIENCE = 0.7  # seconds after which a frame counts as painted: its page may be hidden or gone
@@ -98,16 +98,9 @@ class Picture:
             if before is None or frame.measured is not before.measured:
                 self.timeline.measured = _packed(frame.measured, n_ranks)
             self.timeline.label = frame.label
-        with self._figure.batch_update():
-            self._plotly(frame, n_ranks, whole if moves else None)
-        self.timeline.seq += 1
-
-    def _plotly(self, frame: Frame, n_ranks: int, whole: list[float] | None) -> None:
-        if whole:
-            self._figure.layout.xaxis.range = whole
-        show_lanes(self._figure, n_ranks)
         show_kinds(self._figure, _kinds(frame.predicted) | _kinds(frame.measured))
-        show_curves(self._figure, *_curves(frame))
+        show_axes(self._figure, n_ranks=n_ranks, range_ms=whole if moves else None, curves=_curves(frame))
+        self.timeline.seq += 1
 
     def _painted(self, _change: Any) -> None:
         with self._lock:

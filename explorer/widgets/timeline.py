@@ -20,7 +20,7 @@ _BROWSER = pathlib.Path(__file__).parent / "browser"
 _SCRIPTS = ("columns.js", "bars.js", "interaction.js", "timeline.js")  # read as one module, in this order
 
 
-def _style() -> dict[str, Any]:
+def _look() -> dict[str, Any]:
     """How each kind looks, in the order of Kind."""
     return {
         "colors": [KIND_COLORS[kind] for kind in Kind],
@@ -38,7 +38,7 @@ class Timeline(anywidget.AnyWidget):  # type: ignore[misc]
 
     Attributes:
         figure: the plotly figure it draws into.
-        style: how kinds look.
+        look: how kinds look.
         view: `n_ranks`, and `range` in ms if the picture is to show another stretch of time.
         predicted: packed columns; faint where there are measured ones.
         measured: packed columns, or empty.
@@ -53,7 +53,7 @@ class Timeline(anywidget.AnyWidget):  # type: ignore[misc]
     _css = (_BROWSER / "timeline.css").read_text(encoding="utf-8")
 
     figure = anywidget.WidgetTrait().tag(sync=True)
-    style = traitlets.Dict().tag(sync=True)
+    look = traitlets.Dict().tag(sync=True)
     view = traitlets.Dict().tag(sync=True)
     predicted = traitlets.Dict().tag(sync=True)
     measured = traitlets.Dict().tag(sync=True)
@@ -64,4 +64,4 @@ class Timeline(anywidget.AnyWidget):  # type: ignore[misc]
     dark = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, figure: Any) -> None:
-        super().__init__(figure=figure, style=_style(), view={"n_ranks": 1, "range": [0.0, 1.0]})
+        super().__init__(figure=figure, look=_look(), view={"n_ranks": 1, "range": [0.0, 1.0]})

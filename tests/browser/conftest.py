@@ -66,6 +66,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         environment[f"JUPYTER_{name}"] = str(home / name.lower())
     environment["JUPYTERLAB_SETTINGS_DIR"] = str(home / "settings")
     environment["JUPYTERLAB_WORKSPACES_DIR"] = str(home / "workspaces")
+    _decline_news(home / "settings")
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
     command += [f"--ServerApp.port={port}", f"--IdentityProvider.token={_TOKEN}", f"--ServerApp.root_dir={folder}"]
     command += ["--LabApp.expose_app_in_browser=True", "--ServerApp.port_retries=0"]
@@ -105,6 +106,13 @@ def app(lab: Lab) -> Page:
     page.run_cell(0)
     page.await_painted(1)
     return page
+
+
+def _decline_news(settings: Path) -> None:
+    """JupyterLab asks at its first start, over the notebook."""
+    file = settings / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"fetchNews": "false", "checkForUpdates": false}')
 
 
 def _free_port() -> int:

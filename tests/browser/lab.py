@@ -10,6 +10,14 @@ from typing import Any
 _TIMEOUT = 30_000  # ms
 # said by JupyterLab itself, whatever runs in it
 _OF_LAB = ("favicon", "jupyterlab-manager", "net::ERR_NAME_NOT_RESOLVED", "The PerformanceObserver does not support")
+_KERNEL_READY = """async () => {
+  const panel = window.jupyterapp.shell.currentWidget;
+  await panel.context.ready; await panel.sessionContext.ready; await panel.sessionContext.session.kernel.info;
+}"""
+_RUN_CELL = """index => {
+  window.jupyterapp.shell.currentWidget.content.activeCellIndex = index;
+  window.jupyterapp.commands.execute('notebook:run-cell');
+}"""
 
 
 class Lab:
@@ -25,7 +33,7 @@ class Lab:
         context = self._browser.new_context(viewport={"width": width, "height": height})
         self._contexts.append(context)
         page = Page(context.new_page())
-        page.goto(f"{self._url}/lab/tree/{notebook}?token={self._token}&reset")
+        page.goto(f"{self._url}/doc/tree/{notebook}?token={self._token}")
         return page
 
     def close(self) -> None:
@@ -52,7 +60,7 @@ class Page:
         self.page = page
         self.complaints: list[str] = []
         page.on("console", self._hear)
-        page.on("pageerror", lambda error: self.complaints.append(f"exception: {error}"))
+        page.on("pageerror", lambda error: self.complaints.append(f"exception: {error.stack}"))
         page.set_default_timeout(_TIMEOUT)
 
     def goto(self, url: str) -> None:
@@ -62,13 +70,12 @@ class Page:
 
     def await_kernel(self) -> None:
         """Wait until the notebook's kernel is idle."""
-        self.page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook-cell")
-        self.page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
+        self.page.wait_for_function("window.jupyterapp?.shell?.currentWidget?.sessionContext")
+        self.page.evaluate(_KERNEL_READY)
 
     def run_cell(self, index: int) -> None:
-        """Run one cell."""
-        self.page.locator(".jp-Notebook-cell").nth(index).locator(".jp-InputArea-editor").click()
-        self.page.evaluate("window.jupyterapp.commands.execute('notebook:run-cell')")
+        """Run one cell; does not wait for its end."""
+        self.page.evaluate(_RUN_CELL, index)
 
     def run_all(self) -> None:
         """Run all cells."""
@@ -78,7 +85,7 @@ class Page:
         """Change JupyterLab's theme."""
         self.page.evaluate("name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name)
         light = "false" if "Dark" in name else "true"
-        self.page.wait_for_selector(f'body[data-jp-theme-light="{light}"]')
+        self.page.wait_for_selector(f'body[data-jp-theme-light="{light}"]', state="attached")
 
     def data(self, name: str) -> str:
         """What the timeline says of itself: `barsDrawn`, `measuredDrawn`, `paintedSeq`, `mode`."""
@@ -86,8 +93,17 @@ class Page:
 
     def await_data(self, condition: str, *, timeout: int = _TIMEOUT) -> None:
         """Wait until the JavaScript `condition` on the timeline's dataset `d` holds."""
-        script = f"() => {{ const d = document.querySelector('.pipeline-timeline')?.dataset; return d && ({condition}); }}"
-        self.page.wait_for_function(script, timeout=timeout)
+        script = (
+            f"() => {{ const d = document.querySelector('.pipeline-timeline')?.dataset; return d && ({condition}); }}"
+        )
+        try:
+            self.page.wait_for_function(script, timeout=timeout)
+        except Exception as error:
+            self.page.screenshot(path="/tmp/shots/fail.png")
+            said = self.page.locator(".jp-OutputArea-output").all_inner_texts()
+            raise AssertionError(
+                f"{condition} did not come true; console: {self.complaints}; output: {said}"
+            ) from error
 
     def await_painted(self, seq: int) -> None:
         """Wait until the frame number `seq` has been painted."""

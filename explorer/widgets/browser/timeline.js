@@ -4,7 +4,7 @@
 // stretch of time plotly shows. Columns come sorted by (lane, kind, start), so what is visible is found by bisection.
 
 function makeState(model) {
-  const style = model.get("style");
+  const style = model.get("look");
   const rgb = style.colors.map((color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)));
   const state = { style, rgb, hidden: [], pending: null, scales: null, raster: makeRaster(style.colors.length) };
   state.read = (name) => { state[name] = readBlock(model.get(name)); };

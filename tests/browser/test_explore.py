@@ -1,0 +1,79 @@
+"""The app in real JupyterLab, by hand and eye of a browser."""
+
+from __future__ import annotations
+
+from tests.browser.conftest import write_notebook
+from tests.browser.lab import Lab, Page
+
+
+def test_app_predicts_drags_runs_and_survives_a_reload(app: Page) -> None:
+    assert app.data("barsDrawn") == "64"  # 4 ranks × 8 micro-batches × F and B
+    assert "Predicted from the costs set here" in app.status()
+
+    app.page.get_by_label("Run on change").uncheck()
+    app.drag("Micro-batches", 40)
+    app.await_data("Number(d.barsDrawn) > 64 && d.measuredDrawn === '0'")
+    app.enter("Micro-batches", 8)
+    app.await_data("d.barsDrawn === '64'")
+
+    app.press("Run")
+    app.await_data("Number(d.measuredDrawn) > 0", timeout=60_000)
+    assert "virtual ranks: measured operations, modelled placement and links" in app.status()
+    app.page.wait_for_function("document.querySelector('.pipeline-status').innerText.startsWith('Ran')")
+    measured = app.data("measuredDrawn")
+    assert int(measured) >= 3 * 64  # three steps
+
+    app.page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+    app.page.reload()
+    app.await_kernel()
+    app.await_data(f"d.measuredDrawn === '{measured}'")
+
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        app.theme(theme)
+    assert app.complaints == []
+
+
+def test_illegal_number_is_explained_and_set_right_by_its_button(app: Page) -> None:
+    app.page.get_by_label("Run on change").uncheck()
+    app.choose("Schedule", "Interleaved 1F1B")
+    app.await_data("d.barsDrawn === '128'")  # two chunks came with it
+    app.enter("Micro-batches", 10)
+    app.await_data("d.stale === 'true'")
+    field = app.field("Micro-batches")
+    assert "multiple of n_ranks" in field.locator(".pipeline-explanation").inner_text()
+    field.get_by_role("button", name="Use 8").click()
+    app.await_data("d.stale === 'false'")
+    assert app.complaints == []
+
+
+def test_stop_ends_a_run_while_the_kernel_answers(lab: Lab) -> None:
+    cells = ["import explorer as ex\nex.explore(n_steps=200, run_on_change=False)", "1+1"]
+    write_notebook(lab.folder, "stop.ipynb", cells)
+    page = lab.open("stop.ipynb")
+    page.run_cell(0)
+    page.await_painted(1)
+    page.press("Run")
+    page.await_data("Number(d.measuredDrawn) > 0", timeout=60_000)
+    page.run_cell(1)
+    page.page.locator(".jp-Notebook-cell").nth(1).locator(".jp-OutputArea-output").filter(has_text="2").wait_for(
+        timeout=3000
+    )
+    page.press("Stop")
+    script = "document.querySelector('.pipeline-status').innerText.startsWith('Stopped')"
+    page.page.wait_for_function(script, timeout=2000)
+    assert page.complaints == []
+
+
+def test_text_of_users_never_becomes_html(lab: Lab) -> None:
+    cell = (
+        "import explorer as ex\n"
+        "evil = type('<img src=x onerror=alert(1)>', (), {})()\n"
+        "app = ex.explore(evil, batch=None, loss=None)\n"
+        "app.panel.fail('<img src=x onerror=alert(1)>')\napp"
+    )
+    write_notebook(lab.folder, "evil.ipynb", [cell])
+    page = lab.open("evil.ipynb")
+    page.run_cell(0)
+    page.await_painted(1)
+    assert page.page.locator(".pipeline-explorer img").count() == 0
+    assert "<img src=x" in page.page.locator(".pipeline-run .pipeline-explanation").inner_text()

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import ipywidgets
+import pytest
+
+import explorer as ex
+from explorer.errors import InputError
+
+
+def _value(app: ex.Explorer, name: str, value: object) -> None:
+    app.controls.fields[name].control.value = value
+
+
+@pytest.fixture()
+def app():
+    made = ex.explore(forward=1.0, run_on_change=False)
+    yield made
+    made.close()
+
+
+def test_explorer_reads_the_formula_of_1f1b(app):
+    # (M + P − 1)(F + B) and (P − 1)/(M + P − 1), with P = 4, M = 8
+    assert repr(app) == (
+        "Explorer(schedule='1f1b', n_ranks=4, n_chunks=1, n_micro_batches=8, makespan=33, bubble_ratio=0.2727)"
+    )
+
+
+def test_chunks_follow_the_schedule_until_chosen(app):
+    _value(app, "schedule", "interleaved_1f1b")
+    assert "n_chunks=2, n_micro_batches=8, makespan=28.5" in repr(app)  # a rank's share stays the same
+    assert "Stages: 4 ranks × 2 chunks = 8" in app.controls.fields["n_chunks"].note.value
+    _value(app, "schedule", "1f1b")
+    assert "n_chunks=1" in repr(app)
+
+
+def test_illegal_number_is_explained_where_it_is_and_the_picture_kept(app):
+    _value(app, "schedule", "interleaved_1f1b")
+    drawn = app.timeline.predicted
+    _value(app, "n_micro_batches", 10)
+    assert "multiple of n_ranks; got 10 and 4; try 8 or 12" in app.controls.fields["n_micro_batches"].explanation
+    assert app.timeline.stale
+    assert app.timeline.predicted == drawn
+    _value(app, "n_micro_batches", 12)
+    assert not app.timeline.stale
+    assert app.controls.fields["n_micro_batches"].explanation == ""
+
+
+def test_rebuilding_leaves_no_widget_behind():
+    registry = ipywidgets.widgets.widget._instances
+    ex.explore().close()
+    before = len(registry)
+    for _ in range(3):
+        ex.explore().close()
+    assert len(registry) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_rank": 4}, "explore takes .*; got n_rank; did you mean n_ranks"),
+        ({"schedule": "1f2b"}, "did you mean 1f1b"),
+        ({"n_ranks": 0}, "n_ranks is a whole number of at least 1; got 0; try 1"),
+        ({"model": object()}, "needs batch and loss; batch is missing"),
+        ({"batch": 1}, "batch belongs to a model of your own"),
+    ],
+)
+def test_explore_refuses_what_it_does_not_know(settings, message):
+    with pytest.raises(InputError, match=message):
+        ex.explore(**settings)
+
+
+def test_errors_are_escaped(app):
+    app.panel.fail("<img src=x onerror=alert(1)>")
+    assert "<img" not in app.panel._error.value
+    assert app.panel.error.startswith("<img")
