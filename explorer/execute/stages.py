@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -60,7 +61,7 @@ class CutModel:
         own = (parameter for name, parameter in self.parameters.items() if self.stage_of[name] == stage)
         return list(dict.fromkeys(own))
 
-    @property
+    @cached_property
     def device(self) -> torch.device:
         """Where the model is; a model without parameters is on the CPU."""
         return next((parameter.device for parameter in self.whole.parameters()), torch.device("cpu"))
