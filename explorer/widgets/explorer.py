@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from functools import wraps
@@ -45,7 +46,7 @@ def _shown_in_app(
         except Exception as error:  # noqa: BLE001
             self.panel.fail(sentence(error))
 
-    return guarded
+    return guarded  # type: ignore[return-value]
 
 
 class Explorer(ipywidgets.VBox):  # type: ignore[misc]
@@ -250,7 +251,8 @@ def _calm(until: float, expected: float) -> float:
     """The stretch to show: as expected, or a little more than was needed, so that it does not move with each frame."""
     if until <= expected * 1.02:
         return expected
-    return expected * 1.25 ** -(-(until / expected - 1) // 0.25)
+    n_quarters = math.ceil((until / expected - 1) / 0.25)
+    return float(expected * 1.25**n_quarters)
 
 
 def _whole_steps(measured: Trace, n_steps: int) -> Trace | None:

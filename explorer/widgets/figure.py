@@ -22,7 +22,7 @@ class LiveFigure(go.FigureWidget):  # type: ignore[misc]
     """A FigureWidget that can be reloaded, freed and resized, and uploads nothing."""
 
     # as a file, its contents are watched by an object that keeps every closed figure alive
-    _esm = str(go.FigureWidget._esm)
+    _esm = str(go.FigureWidget._esm)  # noqa: SLF001
 
     def __init__(self, figure: go.Figure) -> None:
         super().__init__(figure)
@@ -39,7 +39,7 @@ class LiveFigure(go.FigureWidget):  # type: ignore[misc]
         """What a new page is sent: the figure as it is now, not as it was made."""
         if key is None and getattr(self, "_layout_obj", None) is not None:
             self._trait_values["_widget_data"] = deepcopy(self._data)
-            self._trait_values["_widget_layout"] = deepcopy(self._layout_obj._props)
+            self._trait_values["_widget_layout"] = deepcopy(self._layout_obj._props)  # noqa: SLF001
         return super().get_state(key=key, drop_defaults=drop_defaults)
 
     def __repr__(self) -> str:

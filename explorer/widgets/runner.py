@@ -130,7 +130,8 @@ class Runner:
     def _run(self, job: Job) -> None:
         over = threading.Event()
         pump = threading.Thread(target=self._pump, args=(job, over), name="explorer-pump", daemon=True)
-        run, error = None, None
+        run: Run | None = None
+        error: BaseException | None = None
         self._on_start(job)
         pump.start()
         try:

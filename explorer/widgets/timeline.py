@@ -33,7 +33,7 @@ def _look() -> dict[str, Any]:
     }
 
 
-class Timeline(anywidget.AnyWidget):  # type: ignore[misc]
+class Timeline(anywidget.AnyWidget):
     """Bars on a canvas within `figure`'s upper plot; it knows columns, not traces.
 
     Attributes:

@@ -83,7 +83,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-@pytest.fixture()
+@pytest.fixture
 def lab(browser: Any, server: Server) -> Iterator[Lab]:
     """Opens notebooks; pages and kernels end with the test."""
     opened = Lab(browser, server.url, server.token, server.folder)
@@ -98,7 +98,7 @@ def write_notebook(folder: Path, name: str, cells: list[str]) -> None:
     nbformat.write(notebook, folder / name)
 
 
-@pytest.fixture()
+@pytest.fixture
 def app(lab: Lab) -> Page:
     """The app as it opens, in a notebook of its own."""
     write_notebook(lab.folder, "app.ipynb", ["import explorer as ex\napp = ex.explore()\napp", "1+1"])

@@ -40,4 +40,4 @@ def test_thin_keeps_the_peak():
 
 def test_spread_reaches_from_the_first_rank_to_the_last():
     assert spread(4) == [0, 1, 2, 3]
-    assert spread(64)[0] == 0 and spread(64)[-1] == 63 and len(spread(64)) == 8
+    assert (spread(64)[0], spread(64)[-1], len(spread(64))) == (0, 63, 8)

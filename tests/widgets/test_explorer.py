@@ -11,7 +11,7 @@ def _value(app: ex.Explorer, name: str, value: object) -> None:
     app.controls.fields[name].control.value = value
 
 
-@pytest.fixture()
+@pytest.fixture
 def app():
     made = ex.explore(forward=1.0, run_on_change=False)
     yield made

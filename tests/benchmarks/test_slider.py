@@ -1,0 +1,43 @@
+"""From a key on a slider to painted bars, in a real browser: pytest -m benchmark tests/benchmarks/test_slider.py"""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+
+from tests.browser.conftest import browser, lab, server, write_notebook  # noqa: F401  fixtures
+from tests.browser.lab import Lab
+
+# the time from the key to the paint of the next frame, seen by the page itself
+_PRESS = """key => new Promise(resolve => {
+  const timeline = document.querySelector('.pipeline-timeline');
+  const handle = [...document.querySelectorAll('.pipeline-field')]
+    .find(f => f.querySelector('label')?.textContent === 'Micro-batches').querySelector('.noUi-handle');
+  const begin = performance.now();
+  const observer = new MutationObserver(() => { observer.disconnect(); resolve(performance.now() - begin); });
+  observer.observe(timeline, {attributes: true, attributeFilter: ['data-painted-seq']});
+  handle.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
+})"""
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize(("n_ranks", "n_micro_batches", "limit"), [(8, 32, 80), (64, 512, 150)])
+def test_slider_to_paint(lab: Lab, n_ranks: int, n_micro_batches: int, limit: float) -> None:  # noqa: F811
+    cell = (
+        f"import explorer as ex\nex.explore(n_ranks={n_ranks}, n_micro_batches={n_micro_batches}, run_on_change=False)"
+    )
+    write_notebook(lab.folder, "slider.ipynb", [cell])
+    page = lab.open("slider.ipynb")
+    page.run_cell(0)
+    page.await_painted(1)
+    page.page.wait_for_timeout(8000)  # torch is imported once the app is shown
+    times = []
+    for turn in range(24):
+        times.append(page.page.evaluate(_PRESS, "ArrowLeft" if turn % 2 == 0 else "ArrowRight"))
+        page.page.wait_for_timeout(60)
+    bars = int(page.data("barsDrawn"))
+    print(f"\n{n_ranks:>3} × {n_micro_batches:<4} {bars:>7,} bars   min {min(times):4.0f} ms   ", end="")
+    print(f"median {statistics.median(times):4.0f} ms   limit {limit} ms")
+    assert bars == 2 * n_ranks * n_micro_batches
+    assert statistics.median(times) <= limit
