@@ -79,6 +79,6 @@ def _line(levels: Levels, rank: int, scale: float, until: float) -> tuple[Floats
     time, level = levels.of(rank)
     if not len(time):
         return np.zeros(0), np.zeros(0)
-    time = np.concatenate([[min(0.0, float(time[0]))], time, [max(until, float(time[-1]))]]) * _MS
-    level = np.concatenate([[0.0], level / scale, [level[-1] / scale]]).astype(np.float64)
-    return thin(time, level)
+    when = np.concatenate([[min(0.0, float(time[0]))], time, [max(until, float(time[-1]))]]) * _MS
+    scaled = level / scale
+    return thin(when, np.concatenate([[0.0], scaled, scaled[-1:]]))
