@@ -14,7 +14,7 @@ from explorer.execute.checks import Values
 from explorer.execute.hooks import Hook, Hooks, Memory, SlotEnd
 from explorer.execute.session import Bench, Session
 
-_ROUNDS = 3  # the first pays for pages, caches and lazy initialisation, and is left out
+_ROUNDS = 4  # the first pays for pages, caches and lazy initialisation, and is left out
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,7 +24,7 @@ def calibrate(
 ) -> Costs:
     """What one action of each stage costs, in the forms `program` uses, and the link model.
 
-    Seconds are the least of two rounds behind an unmeasured first. Gradients and buffers are left as they were.
+    Seconds are the median of the rounds behind an unmeasured first. Gradients and buffers are left as they were.
 
     Args:
         program: that will run.
@@ -101,13 +101,13 @@ class _Pulse(Hook):
 
 def _costs(program: Program, bench: Bench, probe: _Probe, links: Costs | None) -> Costs:
     n_stages = program.n_stages
-    full, inputs, weights = (_least(probe, kind, n_stages) for kind in (Kind.B, Kind.I, Kind.W))
+    full, inputs, weights = (_median(probe, kind, n_stages) for kind in (Kind.B, Kind.I, Kind.W))
     split, whole = ~np.isnan(inputs), ~np.isnan(full)
     model, samples = bench.model, bench.samples
     links = links or Costs()
     own_messages = np.array([sum(value.nbytes for value in sample.outputs) for sample in samples], float)
     return Costs(
-        forward=_least(probe, Kind.F, n_stages),
+        forward=_median(probe, Kind.F, n_stages),
         backward=np.where(whole, full, inputs + weights) if program.has_backward else None,
         backward_input=np.where(split, inputs, full / 2) if split.any() else None,
         backward_weight=np.where(split, weights, full / 2) if split.any() else None,
@@ -119,10 +119,10 @@ def _costs(program: Program, bench: Bench, probe: _Probe, links: Costs | None) -
     )
 
 
-def _least(probe: _Probe, kind: Kind, n_stages: int) -> Floats:
-    """(n_stages,) least seconds behind the first round; NaN where a stage has none of this kind."""
+def _median(probe: _Probe, kind: Kind, n_stages: int) -> Floats:
+    """(n_stages,) median seconds behind the first round; NaN where a stage has none of this kind."""
     lists: Sequence[list[float]] = [probe.seconds.get((kind, stage), []) for stage in range(n_stages)]
-    return np.array([min(seconds[1:] or seconds, default=np.nan) for seconds in lists])
+    return np.array([np.median(seconds[1:] or seconds or [np.nan]) for seconds in lists])
 
 
 def _of_stage(probe: _Probe, stage: int) -> list[int]:

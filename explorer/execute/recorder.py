@@ -169,5 +169,6 @@ def _changes(rows: npt.NDArray[np.int64], laid: list[LaidStep], n_slots: int) ->
         stage=rows[:, 5],
         micro_batch=rows[:, 6],
         delta=rows[:, 7],
-        origin=Origin.MEASURED,
+        # memory is followed in the first step and taken as the same in the others
+        origin=np.where(rows[:, 0] == rows[0, 0], Origin.MEASURED, Origin.MODELLED),
     )

@@ -17,6 +17,7 @@ from explorer.errors import RunError
 _running = threading.Lock()
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _NEVER = 2**31 - 1
+_SHORT = 0.0002  # seconds another thread may hold the interpreter while an operation wants to go on
 _LARGEST = 32 * 2**20  # bytes; glibc accepts no more
 
 
@@ -37,18 +38,21 @@ def alone() -> Iterator[None]:
 
 @contextlib.contextmanager
 def measured() -> Iterator[None]:
-    """One torch thread, gradients on, random state and thread count put back afterwards.
+    """One torch thread, gradients on, other threads kept short; all but the memory thresholds put back afterwards.
 
-    With two threads on shared cores the same operation varies by 17–137 %, with one by 7–14 %.
+    With two threads on shared cores the same operation varies by 17–137 %, with one by 7–14 %. Python's own threads
+    (a kernel that answers another cell) may hold the interpreter for 5 ms, longer than many an operation.
     """
     keep_memory()
-    threads = torch.get_num_threads()
+    threads, interval = torch.get_num_threads(), sys.getswitchinterval()
     torch.set_num_threads(1)
+    sys.setswitchinterval(_SHORT)
     try:
         with random_state_kept(), torch.enable_grad():
             yield
     finally:
         torch.set_num_threads(threads)
+        sys.setswitchinterval(interval)
 
 
 @contextlib.contextmanager

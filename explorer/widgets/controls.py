@@ -33,9 +33,9 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
         self.fields: dict[str, Field] = {
             "model": Field(_dropdown("Model", _titles(models), settings.model)),
             "schedule": Field(_dropdown("Schedule", _schedules(), settings.schedule)),
-            "n_ranks": Field(_counter("Ranks", settings.n_ranks, 32)),
+            "n_ranks": Field(_counter("Ranks", settings.n_ranks, 64)),
             "n_chunks": Field(_counter("Chunks a rank", settings.n_chunks or _chunks_of(settings.schedule), 8)),
-            "n_micro_batches": Field(_counter("Micro-batches", settings.n_micro_batches, 64)),
+            "n_micro_batches": Field(_counter("Micro-batches", settings.n_micro_batches, 128)),
             "n_steps": Field(_counter("Steps of a run", settings.n_steps, 20)),
             "forward": Field(_logarithmic("Forward, ms", settings.forward * _MS)),
             "backward_ratio": Field(_linear("Backward ÷ forward", settings.backward_ratio, 4.0, 0.1)),

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from explorer.errors import ExplorerError
+
 if TYPE_CHECKING:
     from explorer.widgets.explorer import Explorer
 
@@ -40,7 +42,7 @@ def explore(model: Any = None, *, run_on_change: bool | None = None, **settings:
     own = read_own_model(model, {name: settings.pop(name) for name in _OWN if name in settings})
     begin = read_settings("own" if own else model, settings)
     app = Explorer(begin, own, run_on_change=own is None if run_on_change is None else run_on_change)
-    _import_torch_later(app)
+    _import_engine_later(app)
     return app
 
 
@@ -61,18 +63,18 @@ def _without_slow_formats() -> Iterator[None]:
             sys.modules.pop(name, None)
 
 
-def _import_torch_later(app: Explorer) -> None:
+def _import_engine_later(app: Explorer) -> None:
     """Once the app can be seen: the first Run is then quick, and the first picture not held up."""
 
     def load(_change: Any = None) -> None:
         app.timeline.unobserve(load, "painted")
-        threading.Thread(target=_import_torch, name="explorer-torch", daemon=True).start()
+        threading.Thread(target=_import_engine, name="explorer-torch", daemon=True).start()
 
     app.timeline.observe(load, "painted")
 
 
-def _import_torch() -> None:
+def _import_engine() -> None:
     try:
-        import torch  # noqa: F401
-    except ImportError:
+        from explorer.execute import execute  # noqa: F401
+    except ExplorerError:
         return  # Run will say so

@@ -50,7 +50,7 @@ def _shown_in_app(
 
 
 class Explorer(ipywidgets.VBox):  # type: ignore[misc]
-    """The app. It holds state and computes nothing: the simulator predicts, `execute` runs.
+    """The app: it holds state and computes nothing, for the simulator predicts and `execute` runs.
 
     Attributes:
         controls: the fields.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from explorer.errors import RunStopped
-from explorer.execute import Recorder, Stop
+from explorer.execute import Hook, Recorder, Stop
 from explorer.widgets.settings import Prediction, Settings
 
 if TYPE_CHECKING:
@@ -39,14 +39,33 @@ class Job:
     stop: Stop = field(default_factory=Stop)
 
 
+class _Frames(Hook):
+    """Draws between two operations, at most 15 times a second, on the thread that runs them.
+
+    Time between operations counts for nothing, while a second thread would hold the interpreter's lock against the
+    operations that are being timed.
+    """
+
+    def __init__(self, draw: Callable[[], None], ready: threading.Event) -> None:
+        self._draw, self._ready = draw, ready
+        self._last = time.monotonic()
+
+    def slot_end(self, event: object) -> None:
+        """Draw, if it is time and the browser has painted the frame before."""
+        since = time.monotonic() - self._last
+        if since >= 1 / FRAMES_A_SECOND and (self._ready.is_set() or since >= _PATIENCE):
+            self._draw()
+            self._last = time.monotonic()
+
+
 class Runner:
-    """Runs jobs on one thread, and pumps frames of the one that runs at 15 Hz on another.
+    """Runs jobs on one thread, which also draws a frame of the one that runs 15 times a second.
 
     Args:
         on_start: called with the job that begins.
-        on_frame: called with the job while it runs, at most 15 times a second.
+        on_frame: called with the job between two operations, at most 15 times a second.
         on_end: called with the job, its Run or None, and its error or None.
-        ready: set while the browser waits for a frame; the pump holds back until then.
+        ready: set while the browser waits for a frame; none is drawn before.
     """
 
     def __init__(
@@ -128,25 +147,14 @@ class Runner:
         return None
 
     def _run(self, job: Job) -> None:
-        over = threading.Event()
-        pump = threading.Thread(target=self._pump, args=(job, over), name="explorer-pump", daemon=True)
         run: Run | None = None
         error: BaseException | None = None
         self._on_start(job)
-        pump.start()
+        frames = _Frames(lambda: self._on_frame(job), self._ready)
         try:
-            run = job.start([job.recorder, job.stop])
+            run = job.start([job.recorder, job.stop, frames])
         except RunStopped as stopped:
             error = stopped
         except Exception as failed:  # noqa: BLE001  whatever a model raises is shown in the app
             error = failed
-        finally:
-            over.set()
-            pump.join()
         self._on_end(job, run, error)
-
-    def _pump(self, job: Job, over: threading.Event) -> None:
-        while not over.wait(1 / FRAMES_A_SECOND):
-            self._ready.wait(_PATIENCE)
-            if not over.is_set():
-                self._on_frame(job)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import random
+import sys
 import threading
 
 import pytest
@@ -25,6 +26,7 @@ class World:
         self.layers, self.before = layers, copy.deepcopy(layers)
         self.torch_state, self.python_state = torch.get_rng_state(), random.getstate()
         self.threads, self.collects = torch.get_num_threads(), gc.isenabled()
+        self.interval = sys.getswitchinterval()
         self.grad = torch.is_grad_enabled()
 
     def assert_untouched(self):
@@ -32,6 +34,7 @@ class World:
         assert random.getstate() == self.python_state
         assert torch.get_num_threads() == self.threads
         assert gc.isenabled() == self.collects
+        assert sys.getswitchinterval() == self.interval
         assert torch.is_grad_enabled() == self.grad
         assert not dist.is_initialized()
         for layer, before in zip(self.layers, self.before, strict=True):
@@ -122,11 +125,11 @@ def test_a_second_run_at_a_time_is_refused(program, make_layers, batch):
 
 
 def test_every_forward_really_runs(program, make_layers, batch):
-    """4 micro-batches in each of 3 steps, besides the fit, the warm-up's 3 and the reference's whole batches."""
+    """4 micro-batches in each of 3 steps, besides the fit, the warm-up's 4 and the reference's whole batches."""
     calls = {8: 0, 4: 0, 16: 0}
     layers = make_layers(2)
     layers[0][0].register_forward_hook(
         lambda module, inputs, output: calls.update({len(output): calls[len(output)] + 1})
     )
     ex.execute(program, layers, batch, loss=MSE, n_steps=3)
-    assert calls == {4: 1 + 3 + 4 * 3, 16: 3, 8: 0}
+    assert calls == {4: 1 + 4 + 4 * 3, 16: 3, 8: 0}
