@@ -56,6 +56,12 @@ class Activations:
         self._between: dict[tuple[int, int], int] = {}
         self._changes: list[Change] = []
 
+    def start(self) -> None:
+        """A step begins; what is held is known."""
+
+    def grew(self, size: int) -> None:
+        """`size` bytes of gradients are there; autograd saves none of them."""
+
     def changes(self) -> list[Change]:
         """What has changed since this was last asked."""
         changes, self._changes = self._changes, []

@@ -16,6 +16,7 @@ from explorer.core import Action, Category, Costs, Kind, Program, graph_of
 from explorer.core.rules import BACKWARD_MESSAGE
 from explorer.errors import EngineError, RunError
 from explorer.execute.activations import Activations, Change
+from explorer.execute.allocator import Allocated
 from explorer.execute.hooks import Hooks, Memory, SlotEnd, SlotStart, Transfer
 from explorer.simulate import slot_times
 
@@ -62,7 +63,7 @@ class Conductor:
         clock: Callable[[], float],
         wait: Callable[[], None],
         before: Callable[[int, int, int], None],
-        activations: Activations,
+        activations: Activations | Allocated,
         gradient_bytes: Callable[[int], int],
         describe: Callable[[Action], str],
         costs: Costs | None = None,
@@ -86,6 +87,7 @@ class Conductor:
         self._with_gradients: set[int] = set()
         self.losses[:] = np.nan
         self.running = None
+        self._activations.start()
 
     def tell(self, name: str, event: Any) -> None:
         """Tell the hooks; what they raise is remembered as theirs."""
@@ -157,6 +159,8 @@ class Conductor:
 
     def _follow(self, kind: Kind, stage: int, micro_batch: int, kept: Sequence[torch.Tensor]) -> None:
         memory = self._activations
+        if kind in (Kind.B, Kind.W):
+            self._follow_gradients(stage, micro_batch)
         if kind == Kind.F:
             memory.keep(stage, micro_batch, kept)
         elif kind == Kind.I:
@@ -164,12 +168,16 @@ class Conductor:
         if kind in (Kind.B, Kind.W) or not self._program.has_backward:
             memory.let_go(stage, micro_batch)
             memory.let_go_gradients(stage, micro_batch)
-        if kind in (Kind.B, Kind.W) and stage not in self._with_gradients:
+
+    def _follow_gradients(self, stage: int, micro_batch: int) -> None:
+        """A stage's gradients are there from its first backward on."""
+        if stage not in self._with_gradients:
             self._with_gradients.add(stage)
             rank = int(self._program.placement.rank_of(stage, micro_batch))
             size = self._gradient_bytes(stage)
             slot = self._plan[self._place][0]
             self._memory.setdefault(slot, []).append(Change(False, Category.GRADIENTS, rank, stage, -1, size))
+            self._activations.grew(size)
 
     def _tell_end(self, slot: int, rank: int, actions: tuple[Action, ...], seconds: float) -> None:
         self.tell("slot_end", SlotEnd(self.step, rank, slot, actions, seconds))

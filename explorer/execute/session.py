@@ -13,6 +13,7 @@ from explorer.core import Action, Costs, Kind, Program
 from explorer.errors import ExplorerError, RunError
 from explorer.execute._torch import Engine, Stage
 from explorer.execute.activations import Activations
+from explorer.execute.allocator import Allocated
 from explorer.execute.checks import Loss, Values
 from explorer.execute.conductor import Conductor, Slots
 from explorer.execute.fit import Sample
@@ -45,6 +46,13 @@ class Bench:
         """Block until the device has done all it was given."""
         if self.model.device.type == "cuda":
             torch.cuda.synchronize(self.model.device)
+
+    def follower(self, rank_of_stage: Sequence[int]) -> Activations | Allocated:
+        """Who counts the bytes that stages hold: what autograd saves or, on CUDA, the allocator."""
+        device = self.model.device
+        if device.type == "cuda":
+            return Allocated(rank_of_stage, lambda: torch.cuda.memory_allocated(device))
+        return Activations(rank_of_stage, self.model.storages())
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ class Session:
             clock=bench.clock,
             wait=bench.wait,
             before=bench.seeds or _no_seeds,
-            activations=Activations(_ranks(program, warms_up), bench.model.storages()),
+            activations=bench.follower(_ranks(program, warms_up)),
             gradient_bytes=self._gradient_bytes,
             describe=self._describe,
             costs=costs,
