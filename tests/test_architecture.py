@@ -77,7 +77,7 @@ def _imports(node: ast.AST, deferred: bool = False, typing_only: bool = False) -
 
 def room(module: str) -> str:
     """The room a module of the package lies in; the package itself is `__init__`."""
-    return (module.split(".") + ["__init__"])[1]
+    return [*module.split("."), "__init__"][1]
 
 
 def forbidden(root: Path) -> list[str]:
