@@ -1,20 +1,25 @@
-"""Compiled loops: numba where it exists, the same Python where it does not."""
+"""Compiled loops: numba where it exists and is worth its wait, the same Python otherwise."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+import numpy as np
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_SMALL = 2048  # elements of the longest array; Python is through with them before numba is even imported
 _lock = threading.Lock()
 
 
 def kernel(function: _Function) -> _Function:
-    """Compile `function` at its first call, so that importing it costs nothing.
+    """Compile `function` when it is first worth it, so that importing it costs nothing.
 
-    Without numba (the browser build) the function runs as it stands.
+    Numba takes about a second to load, so small inputs run in Python until something else has loaded it. Without
+    numba (the browser build) all do.
     """
     compiled: Callable[..., Any] | None = None
 
@@ -22,11 +27,17 @@ def kernel(function: _Function) -> _Function:
     def call(*arguments: Any) -> Any:
         nonlocal compiled
         if compiled is None:
+            if "numba" not in sys.modules and _longest(arguments) <= _SMALL:
+                return function(*arguments)
             with _lock:
                 compiled = compiled or _compile(function)
         return compiled(*arguments)
 
     return call  # type: ignore[return-value]
+
+
+def _longest(arguments: tuple[Any, ...]) -> int:
+    return max((argument.size for argument in arguments if isinstance(argument, np.ndarray)), default=0)
 
 
 def _compile(function: Callable[..., Any]) -> Callable[..., Any]:

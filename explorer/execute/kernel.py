@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch
 from explorer.core import Costs, Program
 from explorer.execute._torch import one_rank_group, quiet
 from explorer.execute.checks import Loss, check_backend, check_batch, check_loss, check_program, check_steps
+from explorer.execute.core_time import core_time
 from explorer.execute.cutting import cut
 from explorer.execute.fit import fit
 from explorer.execute.hooks import Hook, Hooks, RunEnd, RunStart
@@ -37,7 +37,7 @@ def execute(
     links: Costs | None = None,
     split_points: Sequence[str] | None = None,
     hooks: Sequence[Hook] = (),
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] | None = None,
 ) -> Run:
     """Run `program` on `model` for real, and say when what ran on which rank.
 
@@ -62,7 +62,7 @@ def execute(
         links: whose latency, bandwidth and, if given, message_bytes the messages take; None for free links.
         split_points: names of the layers or submodules where a new stage begins.
         hooks: who hears of the run; a Recorder among them is the one the trace comes from.
-        clock: seconds now.
+        clock: seconds now; None for wall time without what the thread waited while other programs had all cores.
 
     Raises:
         InputError: if an argument is not as said above; ModelError where model, batch, loss or optimizer are at fault.
@@ -86,8 +86,8 @@ def execute(
     inputs, targets = check_batch(batch, program, loss)
     job = Job(program, inputs, targets, loss, optimizer, n_steps, links)
     recorder, listeners = _with_recorder(hooks)
-    with alone(), measured(), one_rank_group(), quiet():
-        bench, reference = _prepare(job, model, split_points, listeners, clock)
+    with alone(), measured(), one_rank_group(), quiet(), core_time() as own:
+        bench, reference = _prepare(job, model, split_points, listeners, clock or own)
         error: BaseException | None = None
         try:
             listeners.run_start(RunStart(program, n_steps, backend, "virtual"))

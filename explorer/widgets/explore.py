@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from explorer.errors import ExplorerError
+from explorer.schedules import schedule
+from explorer.simulate import simulate
 
 if TYPE_CHECKING:
     from explorer.widgets.explorer import Explorer
@@ -74,6 +76,7 @@ def _import_engine_later(app: Explorer) -> None:
 
 
 def _import_engine() -> None:
+    simulate(schedule("1f1b", n_ranks=64, n_micro_batches=64)).summary()  # large enough to be worth compiled loops
     try:
         from explorer.execute import execute  # noqa: F401
     except ExplorerError:
