@@ -43,6 +43,7 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
             "bandwidth": Field(_bandwidth(settings.bandwidth)),
             "message_bytes": Field(_linear("Message, MB", settings.message_bytes / _MB, 64.0, 0.5)),
         }
+        self._models = models
         self._chunks_chosen = settings.n_chunks is not None
         self._following = False
         super().__init__(list(self.fields.values()), layout=ipywidgets.Layout(flex_flow="row wrap"))
@@ -73,8 +74,9 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
         return self._following
 
     def describe(self) -> None:
-        """The line on stages, what the schedule needs, and what bandwidth and message have to do with each other."""
+        """What the model is, the line on stages, what the schedule needs, and what bandwidth and message have to do with each other."""
         ranks, chunks = self.fields["n_ranks"].value, self.fields["n_chunks"].value
+        self.fields["model"].say(self._models[self.fields["model"].value].partition(": ")[2])
         word = "chunk" if chunks == 1 else "chunks"
         self.fields["n_chunks"].say(f"Stages: {ranks} ranks × {chunks} {word} = {ranks * chunks}")
         self.fields["schedule"].say(f"Exists for {REGISTRY[self.fields['schedule'].value].needs}")
@@ -125,7 +127,7 @@ def _chunks_of(name: str) -> int:
 
 
 def _titles(models: Mapping[str, str]) -> list[tuple[str, str]]:
-    return [(title, name) for name, title in models.items()]
+    return [(title.partition(": ")[0], name) for name, title in models.items()]
 
 
 def _schedules() -> list[tuple[str, str]]:

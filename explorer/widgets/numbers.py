@@ -27,7 +27,7 @@ def numbers(predicted: Trace, measured: Trace | None, losses: Sequence[float] = 
         _cell("bubble overhead", [f"{trace.bubble_overhead:.1%}" for trace in traces], "of busy time"),
         _cell("idle per rank", [_idle(trace) for trace in traces], "ms of the makespan"),
         _cell("peak in flight", [_few(trace.peak_in_flight.tolist()) for trace in traces], _chunk_unit(predicted)),
-        _cell("events", [f"{len(trace.events):,}" for trace in traces], "all steps" if measured else "a step"),
+        _cell("events", [f"{len(predicted.events):,}"], "a step"),
     ]
     if losses:
         cells.append(_cell("loss", [" → ".join(f"{loss:.4g}" for loss in _ends(losses))], f"of {len(losses)} steps"))
