@@ -17,29 +17,98 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from explorer.analysis import in_flight_over_time, memory_over_time, peak_bytes, phases
-    from explorer.core import (
-        Action,
-        Category,
-        Costs,
-        Events,
-        Kind,
-        MemoryChanges,
-        Origin,
-        Overlap,
-        Placement,
-        Program,
-        Trace,
-        Waits,
-        check,
+if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
+    from explorer.analysis import (
+        in_flight_over_time as in_flight_over_time,
     )
-    from explorer.errors import ExplorerError
-    from explorer.execute import READY_MODELS, Hook, Recorder, Run, Stop, execute, ready_model
-    from explorer.figures import memory, timeline, timeline_and_memory, write_html
-    from explorer.schedules import schedule, schedules
-    from explorer.simulate import simulate, simulate_events
-    from explorer.widgets import Explorer, explore
+    from explorer.analysis import (
+        memory_over_time as memory_over_time,
+    )
+    from explorer.analysis import (
+        peak_bytes as peak_bytes,
+    )
+    from explorer.analysis import (
+        phases as phases,
+    )
+    from explorer.core import (
+        Action as Action,
+    )
+    from explorer.core import (
+        Category as Category,
+    )
+    from explorer.core import (
+        Costs as Costs,
+    )
+    from explorer.core import (
+        Events as Events,
+    )
+    from explorer.core import (
+        Kind as Kind,
+    )
+    from explorer.core import (
+        MemoryChanges as MemoryChanges,
+    )
+    from explorer.core import (
+        Origin as Origin,
+    )
+    from explorer.core import (
+        Overlap as Overlap,
+    )
+    from explorer.core import (
+        Placement as Placement,
+    )
+    from explorer.core import (
+        Program as Program,
+    )
+    from explorer.core import (
+        Trace as Trace,
+    )
+    from explorer.core import (
+        Waits as Waits,
+    )
+    from explorer.core import (
+        check as check,
+    )
+    from explorer.errors import ExplorerError as ExplorerError
+    from explorer.execute import (
+        READY_MODELS as READY_MODELS,
+    )
+    from explorer.execute import (
+        Hook as Hook,
+    )
+    from explorer.execute import (
+        Recorder as Recorder,
+    )
+    from explorer.execute import (
+        Run as Run,
+    )
+    from explorer.execute import (
+        Stop as Stop,
+    )
+    from explorer.execute import (
+        execute as execute,
+    )
+    from explorer.execute import (
+        ready_model as ready_model,
+    )
+    from explorer.figures import (
+        memory as memory,
+    )
+    from explorer.figures import (
+        timeline as timeline,
+    )
+    from explorer.figures import (
+        timeline_and_memory as timeline_and_memory,
+    )
+    from explorer.figures import (
+        write_html as write_html,
+    )
+    from explorer.schedules import schedule as schedule
+    from explorer.schedules import schedules as schedules
+    from explorer.simulate import simulate as simulate
+    from explorer.simulate import simulate_events as simulate_events
+    from explorer.widgets import Explorer as Explorer
+    from explorer.widgets import explore as explore
 
 _HOME = {
     **dict.fromkeys(("in_flight_over_time", "memory_over_time", "peak_bytes", "phases"), "analysis"),
