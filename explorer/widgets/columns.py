@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +45,20 @@ def pack(events: Events, n_ranks: int) -> dict[str, Any]:
     }
     packed = {name: _column(column)._asdict() for name, column in columns.items()}
     return {"n": len(events), "longest": float(duration.max(initial=0.0)), "end": end, **packed}
+
+
+def pack_lines(lines: Sequence[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]) -> dict[str, Any]:
+    """Lines of time and level, one behind the other.
+
+    Returns:
+        `n`, the number of lines; `offset`, (n + 1,), where each begins; `time` in ms and `level`, by point.
+    """
+    columns = {
+        "offset": np.cumsum([0, *(len(time) for time, _ in lines)]).astype(np.uint32),
+        "time": np.concatenate([np.zeros(0), *(time for time, _ in lines)]).astype(np.float32),
+        "level": np.concatenate([np.zeros(0), *(level for _, level in lines)]).astype(np.float32),
+    }
+    return {"n": len(lines), **{name: _column(column)._asdict() for name, column in columns.items()}}
 
 
 def _order(key: npt.NDArray[np.int16], start: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

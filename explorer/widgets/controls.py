@@ -74,7 +74,7 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
         return self._following
 
     def describe(self) -> None:
-        """What the model is, the line on stages, what the schedule needs, and what bandwidth and message have to do with each other."""
+        """What model and schedule are, the stages there are, and what bandwidth and message do to each other."""
         ranks, chunks = self.fields["n_ranks"].value, self.fields["n_chunks"].value
         self.fields["model"].say(self._models[self.fields["model"].value].partition(": ")[2])
         word = "chunk" if chunks == 1 else "chunks"

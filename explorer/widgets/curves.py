@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,11 @@ class Curves(NamedTuple):
     lines: list[tuple[Floats, Floats]]
     note: str
 
+    @property
+    def top(self) -> float:
+        """The highest level of any line."""
+        return max((float(level.max(initial=0.0)) for _, level in self.lines), default=0.0)
+
 
 def curves(trace: Trace, *, in_bytes: bool) -> Curves:
     """Activation memory of a few ranks in MiB, or their micro-batches in flight.
@@ -41,8 +47,9 @@ def curves(trace: Trace, *, in_bytes: bool) -> Curves:
         trace: any.
         in_bytes: whether to show bytes; asked for only where the trace has them.
     """
-    levels = memory_over_time(trace, category=Category.ACTIVATIONS) if in_bytes else in_flight_over_time(trace)
     ranks = spread(trace.n_ranks)
+    drawn = _of_ranks(trace, ranks)
+    levels = memory_over_time(drawn, category=Category.ACTIVATIONS) if in_bytes else in_flight_over_time(drawn)
     scale = _MIB if in_bytes else 1.0
     until = float(trace.events.end.max(initial=0.0))
     lines = [_line(levels, rank, scale, until) for rank in ranks]
@@ -50,6 +57,16 @@ def curves(trace: Trace, *, in_bytes: bool) -> Curves:
     left_out = trace.n_ranks - len(ranks)
     note = f"memory row: ranks {', '.join(map(str, ranks))}; {left_out} between them not drawn" if left_out else ""
     return Curves(title, ranks, lines, note)
+
+
+def _of_ranks(trace: Trace, ranks: list[int]) -> Trace:
+    """What happened on these ranks only, where there are others."""
+    if len(ranks) == trace.n_ranks:
+        return trace
+    chosen = np.zeros(trace.n_ranks, np.bool_)
+    chosen[ranks] = True
+    events, memory = trace.events, trace.memory
+    return replace(trace, events=events.take(chosen[events.rank]), memory=memory.take(chosen[memory.rank]))
 
 
 def has_bytes(trace: Trace) -> bool:

@@ -1,4 +1,4 @@
-"""One plotly FigureWidget for axes, legend, mode bar and memory row, with its defects cured."""
+"""One plotly FigureWidget for axes, legends and mode bar, with its defects cured; bars and lines are the canvas's."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from plotly.subplots import make_subplots
 
 from explorer.core import Kind
 from explorer.figures.palette import DARK, KIND_COLORS, KIND_TITLES, LIGHT, RANK_COLORS
-from explorer.widgets.curves import MOST_RANKS, Curves
+from explorer.widgets.curves import MOST_RANKS
 from explorer.widgets.timeline import LEGEND_KINDS
 
-_FIRST_LINE = len(LEGEND_KINDS)  # after the legend's traces: predicted and measured, a pair for each rank drawn
+_FIRST_LINE = len(LEGEND_KINDS)  # the memory row's legend comes after the timeline's
 _TRANSPARENT = "rgba(0,0,0,0)"
 _MOST_TICKS = 16
 
@@ -52,9 +52,7 @@ def live_figure() -> LiveFigure:
     for kind in LEGEND_KINDS:
         figure.add_trace(_legend_entry(kind), 1, 1)
     for place in range(MOST_RANKS):
-        color = RANK_COLORS[place % len(RANK_COLORS)]
-        figure.add_trace(_line(color, 1.2, "dot", 0.75), 2, 1)
-        figure.add_trace(_line(color, 1.8, "solid", 1.0), 2, 1)
+        figure.add_trace(_rank_entry(RANK_COLORS[place % len(RANK_COLORS)]), 2, 1)
     figure.update_layout(
         height=470,
         margin={"l": 62, "r": 12, "t": 34, "b": 40},
@@ -66,7 +64,7 @@ def live_figure() -> LiveFigure:
         **_themed(dark=False),
     )
     figure.update_yaxes(row=1, col=1, fixedrange=True, showgrid=False, zeroline=False, tickmode="array")
-    figure.update_yaxes(row=2, col=1, fixedrange=True, rangemode="tozero", zeroline=False, title={"standoff": 8})
+    figure.update_yaxes(row=2, col=1, fixedrange=True, range=[0, 1], zeroline=False, title={"standoff": 8})
     figure.update_xaxes(row=1, col=1, showticklabels=False, zeroline=False)
     figure.update_xaxes(row=2, col=1, title={"text": "time, ms", "standoff": 6}, zeroline=False)
     return LiveFigure(figure)
@@ -79,50 +77,39 @@ def show_kinds(figure: LiveFigure, kinds: set[int]) -> None:
         figure.plotly_restyle({"showlegend": present}, trace_indexes=list(range(_FIRST_LINE)))
 
 
-def show_axes(
-    figure: LiveFigure, *, n_ranks: int, range_ms: list[float] | None, curves: tuple[Curves | None, Curves | None]
-) -> None:
-    """Lanes, stretch of time and memory lines, in one message.
+def show_ranks(figure: LiveFigure, ranks: list[int]) -> None:
+    """Legend the ranks that the memory row draws; sent only when they change."""
+    names = [f"rank {ranks[place]}" if place < len(ranks) else "" for place in range(MOST_RANKS)]
+    lines = list(range(_FIRST_LINE, _FIRST_LINE + MOST_RANKS))
+    if [figure.data[place].name for place in lines] != names:
+        figure.plotly_restyle({"name": names, "showlegend": [bool(name) for name in names]}, trace_indexes=lines)
 
-    A batch_update would not do: for traces it leaves something out of, the browser takes the missing for deleted.
+
+def show_axes(figure: LiveFigure, *, n_ranks: int, range_ms: list[float] | None, top: float, title: str) -> None:
+    """Lanes, stretch of time and the memory row's axis, in one message of what changed.
 
     Args:
         figure: to change.
         n_ranks: one lane each, rank 0 on top.
         range_ms: what stretch of time to show; None to leave it.
-        curves: predicted, dotted, and measured, solid; a prediction alone is solid too.
+        top: of the memory row.
+        title: of the memory row.
     """
     layout: dict[str, Any] = {} if range_ms is None else {"xaxis.range": range_ms, "xaxis2.range": range_ms}
     if tuple(figure.layout.yaxis.range or ()) != (n_ranks - 0.5, -0.5):
         layout |= _lanes(n_ranks)
-    shown = curves[1] or curves[0]
-    if shown and figure.layout.yaxis2.title.text != shown.title:
-        layout["yaxis2.title.text"] = shown.title
-    lines = list(range(_FIRST_LINE, _FIRST_LINE + 2 * MOST_RANKS))
-    figure.plotly_update(_lines(*curves), layout, trace_indexes=lines)
+    if tuple(figure.layout.yaxis2.range or ()) != (0, top):
+        layout["yaxis2.range"] = [0, top]
+    if figure.layout.yaxis2.title.text != title:
+        layout["yaxis2.title.text"] = title
+    if layout:
+        figure.plotly_relayout(layout)
 
 
 def _lanes(n_ranks: int) -> dict[str, Any]:
     ranks = list(range(0, n_ranks, -(-n_ranks // _MOST_TICKS)))
     names = [f"rank {rank}" for rank in ranks]
     return {"yaxis.range": [n_ranks - 0.5, -0.5], "yaxis.tickvals": ranks, "yaxis.ticktext": names}
-
-
-def _lines(predicted: Curves | None, measured: Curves | None) -> dict[str, list[Any]]:
-    """What each line of the memory row is to be, by property: a list over all of them."""
-    shown = measured or predicted
-    ranks = shown.ranks if shown else []
-    columns: dict[str, list[Any]] = {name: [] for name in ("x", "y", "name", "visible", "showlegend", "line.dash")}
-    for place in range(MOST_RANKS):
-        for some in (predicted, measured):
-            drawn = some is not None and place < len(ranks) and len(some.lines) == len(ranks)
-            time, level = some.lines[place] if some is not None and drawn else ([], [])
-            solid = some is shown
-            name = f"rank {ranks[place]}" if place < len(ranks) else ""
-            row = (time, level, name, drawn, solid, "solid" if solid else "dot")
-            for column, value in zip(columns.values(), row, strict=True):
-                column.append(value)
-    return columns
 
 
 def show_theme(figure: LiveFigure, *, dark: bool) -> None:
@@ -150,9 +137,8 @@ def _legend_entry(kind: Kind) -> go.Scatter:
     return go.Scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, hoverinfo="skip")
 
 
-def _line(color: str, width: float, dash: str, opacity: float) -> go.Scatter:
-    style = {"color": color, "width": width, "dash": dash, "shape": "hv"}
-    hover = "%{fullData.name}: %{y:.4~g} at %{x:.4~g} ms<extra></extra>"
+def _rank_entry(color: str) -> go.Scatter:
+    style = {"color": color, "width": 1.8}
     return go.Scatter(
-        x=[], y=[], mode="lines", line=style, opacity=opacity, hovertemplate=hover, visible=False, legend="legend2"
+        x=[None], y=[None], mode="lines", line=style, showlegend=False, name="", legend="legend2", hoverinfo="skip"
     )

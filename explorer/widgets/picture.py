@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from explorer.core import Trace
-from explorer.widgets.columns import MS, pack
+from explorer.widgets.columns import MS, pack, pack_lines
 from explorer.widgets.curves import Curves, curves, has_bytes
-from explorer.widgets.figure import live_figure, show_axes, show_kinds, show_theme
+from explorer.widgets.figure import live_figure, show_axes, show_kinds, show_ranks, show_theme
 from explorer.widgets.timeline import Timeline
 
 _PATIENCE = 0.7  # seconds after which a frame counts as painted: its page may be hidden or gone
@@ -90,16 +90,22 @@ class Picture:
         n_ranks = (frame.measured or frame.predicted or _nothing()).n_ranks
         whole = [0.0, frame.whole * MS * 1.005]
         moves = before is None or before.whole != frame.whole
+        predicted, measured = _curves(frame)
+        shown = measured or predicted
+        top = 1.08 * max((curve.top for curve in (predicted, measured) if curve), default=0.0) or 1.0
         # the canvas first: plotly takes longer
         with self.timeline.hold_sync():
-            self.timeline.view = {"n_ranks": n_ranks, "whole": whole, "range": whole if moves else None}
+            self.timeline.view = {"n_ranks": n_ranks, "whole": whole, "range": whole if moves else None, "top": top}
             if before is None or frame.predicted is not before.predicted:
                 self.timeline.predicted = _packed(frame.predicted, n_ranks)
             if before is None or frame.measured is not before.measured:
                 self.timeline.measured = _packed(frame.measured, n_ranks)
+            self.timeline.lines = _packed_lines(predicted, measured)
             self.timeline.label = frame.label
         show_kinds(self._figure, _kinds(frame.predicted) | _kinds(frame.measured))
-        show_axes(self._figure, n_ranks=n_ranks, range_ms=whole if moves else None, curves=_curves(frame))
+        show_ranks(self._figure, shown.ranks if shown else [])
+        title = shown.title if shown else ""
+        show_axes(self._figure, n_ranks=n_ranks, range_ms=whole if moves else None, top=top, title=title)
         self.timeline.seq += 1
 
     def _painted(self, _change: Any) -> None:
@@ -127,6 +133,16 @@ class Picture:
 
 def _packed(trace: Trace | None, n_ranks: int) -> dict[str, Any]:
     return {} if trace is None else pack(trace.events, n_ranks)
+
+
+def _packed_lines(predicted: Curves | None, measured: Curves | None) -> dict[str, Any]:
+    shown = measured or predicted
+    packed = {
+        name: pack_lines(curve.lines)
+        for name, curve in (("predicted", predicted), ("measured", measured))
+        if curve is not None
+    }
+    return {"ranks": shown.ranks if shown else [], "unit": shown.title if shown else "", **packed}
 
 
 def _kinds(trace: Trace | None) -> set[int]:

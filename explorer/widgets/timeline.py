@@ -10,14 +10,14 @@ import traitlets
 
 from explorer.core import Kind
 from explorer.core.events import Origin
-from explorer.figures.palette import KIND_COLORS, KIND_INKS, KIND_LETTERS, KIND_TITLES
+from explorer.figures.palette import KIND_COLORS, KIND_INKS, KIND_LETTERS, KIND_TITLES, RANK_COLORS
 
 # messages are legended by their sending end
 LEGEND_KINDS = (Kind.F, Kind.B, Kind.I, Kind.W, Kind.R, Kind.SEND_F, Kind.SEND_B, Kind.G, Kind.U)
 _LEGENDED_AS = {Kind.RECV_F: Kind.SEND_F, Kind.RECV_B: Kind.SEND_B}
 _THIN = (Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B)
 _BROWSER = pathlib.Path(__file__).parent / "browser"
-_SCRIPTS = ("columns.js", "bars.js", "interaction.js", "timeline.js")  # read as one module, in this order
+_SCRIPTS = ("columns.js", "bars.js", "lines.js", "interaction.js", "timeline.js")  # read as one module, in this order
 
 
 def _look() -> dict[str, Any]:
@@ -29,19 +29,22 @@ def _look() -> dict[str, Any]:
         "titles": [KIND_TITLES[kind] for kind in Kind],
         "thin": [kind in _THIN for kind in Kind],
         "legend": [LEGEND_KINDS.index(_LEGENDED_AS.get(kind, kind)) for kind in Kind],
+        "lines": list(RANK_COLORS),
+        "firstLine": len(LEGEND_KINDS),  # place of the first rank among the figure's traces
         "origins": [origin.name.lower() for origin in Origin],
     }
 
 
 class Timeline(anywidget.AnyWidget):
-    """Bars on a canvas within `figure`'s upper plot; it knows columns, not traces.
+    """Bars and memory lines on canvases within `figure`'s two plots; it knows columns, not traces.
 
     Attributes:
         figure: the plotly figure it draws into.
         look: how kinds look.
-        view: `n_ranks`, and `range` in ms if the picture is to show another stretch of time.
+        view: `n_ranks`, `top` of the memory row, and `range` in ms if the picture is to show another stretch of time.
         predicted: packed columns; faint where there are measured ones.
         measured: packed columns, or empty.
+        lines: packed lines of the memory row, `predicted` and `measured`, with the `ranks` they are of and their unit.
         label: what a screen reader says.
         stale: whether the picture is older than the controls.
         seq: number of the frame; sent after all else of it.
@@ -57,6 +60,7 @@ class Timeline(anywidget.AnyWidget):
     view = traitlets.Dict().tag(sync=True)
     predicted = traitlets.Dict().tag(sync=True)
     measured = traitlets.Dict().tag(sync=True)
+    lines = traitlets.Dict().tag(sync=True)
     label = traitlets.Unicode("").tag(sync=True)
     stale = traitlets.Bool(False).tag(sync=True)
     seq = traitlets.Int(0).tag(sync=True)
@@ -64,4 +68,4 @@ class Timeline(anywidget.AnyWidget):
     dark = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, figure: Any) -> None:
-        super().__init__(figure=figure, look=_look(), view={"n_ranks": 1, "range": [0.0, 1.0]})
+        super().__init__(figure=figure, look=_look(), view={"n_ranks": 1, "range": [0.0, 1.0], "top": 1.0})

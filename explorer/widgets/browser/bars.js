@@ -124,13 +124,9 @@ function makeRaster(nKinds) {
 // ── painting: both blocks, the prediction under what was measured ────────────────────────────────────────────────
 
 function paint(canvas, graph, state, el) {
-  if (!canvas.isConnected) (graph.querySelector(".gl-container") || graph).appendChild(canvas);
   const scales = (state.scales = makeScales(graph, state.pending, state.nRanks, state.messages));
   const ratio = window.devicePixelRatio || 1;
-  fitCanvas(canvas, scales, ratio);
-  const pen = canvas.getContext("2d");
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.clearRect(0, 0, scales.width, scales.height);
+  const pen = cleanPen(canvas, graph, scales, ratio);
   const drawn = { predicted: 0, measured: 0, mode: "rectangles" };
   for (const name of ["predicted", "measured"]) {
     const block = state[name];
@@ -151,6 +147,16 @@ function paint(canvas, graph, state, el) {
   el.dataset.barsDrawn = drawn.predicted;
   el.dataset.measuredDrawn = drawn.measured;
   el.dataset.mode = drawn.mode;
+}
+
+// A pen on the canvas, put over the plot that `scales` are of and wiped.
+function cleanPen(canvas, graph, scales, ratio) {
+  if (!canvas.isConnected) (graph.querySelector(".gl-container") || graph).appendChild(canvas);
+  fitCanvas(canvas, scales, ratio);
+  const pen = canvas.getContext("2d");
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, scales.width, scales.height);
+  return pen;
 }
 
 function fitCanvas(canvas, scales, ratio) {

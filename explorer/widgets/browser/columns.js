@@ -15,11 +15,12 @@ function readColumn({ dtype, data }) {
 
 function readBlock(packed) {
   if (!packed || !packed.n) return null;
-  const block = { n: packed.n, longest: packed.longest };
-  for (const name of ["offset", "start", "duration", "wait", "stage", "micro_batch", "origin"]) {
-    block[name] = readColumn(packed[name]);
-  }
-  return block;
+  const names = ["offset", "start", "duration", "wait", "stage", "micro_batch", "origin"];
+  return { n: packed.n, longest: packed.longest, ...readColumns(packed, names) };
+}
+
+function readColumns(packed, names) {
+  return Object.fromEntries(names.map((name) => [name, readColumn(packed[name])]));
 }
 
 // First index in [low, high) whose value is at least `x`.

@@ -36,6 +36,15 @@ function describe({ block, kind, rank, i }, style) {
   return lines.join("\n");
 }
 
+// What there is to say of a place in the figure, "" if nothing.
+function textAt(state, x, y) {
+  const within = ({ left, top, width, height }) => x >= left && x <= left + width && y >= top && y <= top + height;
+  if (within(state.lineScales)) return levelsAt(state, x - state.lineScales.left);
+  if (!within(state.scales)) return "";
+  const bar = barAt(state, x - state.scales.left, y - state.scales.top);
+  return bar ? describe(bar, state.style) : "";
+}
+
 function addHover(graph, el, state, signal) {
   const tip = document.createElement("div");
   tip.className = "pipeline-tooltip";
@@ -46,11 +55,9 @@ function addHover(graph, el, state, signal) {
     if (!state.scales || event.buttons) return hide();
     const frame = graph.getBoundingClientRect();
     const x = event.clientX - frame.left, y = event.clientY - frame.top;
-    const { left, top, width, height } = state.scales;
-    const inside = x >= left && x <= left + width && y >= top && y <= top + height;
-    const bar = inside && barAt(state, x - left, y - top);
-    if (!bar) return hide();
-    tip.textContent = describe(bar, state.style);
+    const text = textAt(state, x, y);
+    if (!text) return hide();
+    tip.textContent = text;
     tip.style.display = "block";
     const beyond = x + 14 + tip.offsetWidth > frame.width;
     tip.style.left = `${beyond ? x - 14 - tip.offsetWidth : x + 14}px`;

@@ -13,9 +13,12 @@ function makeState(model) {
     state.nRanks = view.n_ranks;
     state.whole = view.whole;
     state.pending = view.range; // plotly hears of it only after us
+    state.pendingTop = view.top;
   };
+  state.readLines = () => { state.lines = readLines(model.get("lines")); };
   state.settle = () => { state.messages = [state.predicted, state.measured].some((b) => hasMessages(b, style)); };
   ["predicted", "measured"].forEach(state.read);
+  state.readLines();
   state.readView();
   state.settle();
   return state;
@@ -47,11 +50,11 @@ async function render({ model, el, host, signal }) {
   await figure.render({ el: graph, signal });
   if (!(await plotReady(graph, signal))) return;
 
-  const canvas = document.createElement("canvas");
-  canvas.className = "pipeline-canvas";
+  const [canvas, below] = ["bars", "lines"].map(() => document.createElement("canvas"));
+  for (const each of [canvas, below]) each.className = "pipeline-canvas";
   const state = makeState(model);
   let queued = false;
-  const repaint = () => { queued = false; paint(canvas, graph, state, el); };
+  const repaint = () => { queued = false; paint(canvas, graph, state, el); paintLines(below, graph, state); };
   const soon = (queue) => { if (!queued) { queued = true; queue(repaint); } };
 
   const listen = (event, react) => {
@@ -61,6 +64,7 @@ async function render({ model, el, host, signal }) {
   for (const name of ["predicted", "measured"]) {
     listen(`change:${name}`, () => { state.read(name); state.settle(); soon(queueMicrotask); });
   }
+  listen("change:lines", () => { state.readLines(); soon(queueMicrotask); });
   listen("change:view", () => { state.readView(); soon(queueMicrotask); });
   listen("change:seq", () => acknowledge(model, el));
   const speak = () => el.setAttribute("aria-label", model.get("label"));
@@ -69,7 +73,7 @@ async function render({ model, el, host, signal }) {
   listen("change:stale", dim);
   graph.on("plotly_relayouting", () => { state.pending = null; soon(requestAnimationFrame); });
   graph.on("plotly_afterplot", () => {
-    state.pending = null;
+    state.pending = state.pendingTop = null;
     state.hidden = graph._fullData.map((trace) => trace.visible !== true);
     repaint();
   });
@@ -81,7 +85,7 @@ async function render({ model, el, host, signal }) {
   addKeyboard(graph, el, state, signal);
   followSize(graph, el, signal);
   followTheme(model, signal);
-  state.pending = null;
+  state.pending = state.pendingTop = null;
   repaint();
   acknowledge(model, el);
 }
