@@ -30,7 +30,13 @@ def numbers(predicted: Trace, measured: Trace | None, losses: Sequence[float] = 
         _cell("events", [f"{len(predicted.events):,}"], "a step"),
     ]
     if losses:
-        cells.append(_cell("loss", [" → ".join(f"{loss:.4g}" for loss in _ends(losses))], f"of {len(losses)} steps"))
+        cells.append(
+            _cell(
+                "loss",
+                [" → ".join(f"{loss:.4g}" for loss in _ends(losses))],
+                f"of {len(losses)} step{'s' if len(losses) > 1 else ''}",
+            )
+        )
     if parity:
         cells.append(_cell("same as one process", [parity], "worst relative difference"))
     return f'<div class="pipeline-numbers">{"".join(cells)}</div>'
