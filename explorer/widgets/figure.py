@@ -13,7 +13,6 @@ from explorer.figures.palette import DARK, KIND_COLORS, KIND_TITLES, LIGHT, RANK
 from explorer.widgets.curves import MOST_RANKS
 from explorer.widgets.timeline import LEGEND_KINDS
 
-_FIRST_LINE = len(LEGEND_KINDS)  # the memory row's legend comes after the timeline's
 _TRANSPARENT = "rgba(0,0,0,0)"
 _MOST_TICKS = 16
 
@@ -63,53 +62,36 @@ def live_figure() -> LiveFigure:
         legend2={"orientation": "h", "y": -0.11, "yanchor": "top", "x": 1, "xanchor": "right", "font": {"size": 11}},
         **_themed(dark=False),
     )
-    figure.update_yaxes(row=1, col=1, fixedrange=True, showgrid=False, zeroline=False, tickmode="array")
+    figure.update_yaxes(
+        row=1, col=1, range=[0.5, -0.5], fixedrange=True, showgrid=False, zeroline=False, tickmode="array"
+    )
     figure.update_yaxes(row=2, col=1, fixedrange=True, range=[0, 1], zeroline=False, title={"standoff": 8})
-    figure.update_xaxes(row=1, col=1, showticklabels=False, zeroline=False)
-    figure.update_xaxes(row=2, col=1, title={"text": "time, ms", "standoff": 6}, zeroline=False)
+    # with ranges of their own from the start, no axis ever scales itself to the empty traces of the legends
+    figure.update_xaxes(row=1, col=1, range=[0, 1], showticklabels=False, zeroline=False)
+    figure.update_xaxes(row=2, col=1, range=[0, 1], title={"text": "time, ms", "standoff": 6}, zeroline=False)
     return LiveFigure(figure)
 
 
-def show_kinds(figure: LiveFigure, kinds: set[int]) -> None:
-    """Legend only what occurs; sent only when that changes."""
-    present = [int(kind) in kinds for kind in LEGEND_KINDS]
-    if [figure.data[place].showlegend for place in range(_FIRST_LINE)] != present:
-        figure.plotly_restyle({"showlegend": present}, trace_indexes=list(range(_FIRST_LINE)))
-
-
-def show_ranks(figure: LiveFigure, ranks: list[int]) -> None:
-    """Legend the ranks that the memory row draws; sent only when they change."""
-    names = [f"rank {ranks[place]}" if place < len(ranks) else "" for place in range(MOST_RANKS)]
-    lines = list(range(_FIRST_LINE, _FIRST_LINE + MOST_RANKS))
-    if [figure.data[place].name for place in lines] != names:
-        figure.plotly_restyle({"name": names, "showlegend": [bool(name) for name in names]}, trace_indexes=lines)
-
-
-def show_axes(figure: LiveFigure, *, n_ranks: int, range_ms: list[float] | None, top: float, title: str) -> None:
-    """Lanes, stretch of time and the memory row's axis, in one message of what changed.
-
-    Args:
-        figure: to change.
-        n_ranks: one lane each, rank 0 on top.
-        range_ms: what stretch of time to show; None to leave it.
-        top: of the memory row.
-        title: of the memory row.
-    """
-    layout: dict[str, Any] = {} if range_ms is None else {"xaxis.range": range_ms, "xaxis2.range": range_ms}
-    if tuple(figure.layout.yaxis.range or ()) != (n_ranks - 0.5, -0.5):
-        layout |= _lanes(n_ranks)
-    if tuple(figure.layout.yaxis2.range or ()) != (0, top):
-        layout["yaxis2.range"] = [0, top]
-    if figure.layout.yaxis2.title.text != title:
-        layout["yaxis2.title.text"] = title
-    if layout:
-        figure.plotly_relayout(layout)
-
-
-def _lanes(n_ranks: int) -> dict[str, Any]:
-    ranks = list(range(0, n_ranks, -(-n_ranks // _MOST_TICKS)))
+def legends(kinds: set[int], ranks: list[int]) -> dict[str, list[Any]]:
+    """Names of all legend entries, and which are shown: the kinds that occur, and the ranks that are drawn."""
     names = [f"rank {rank}" for rank in ranks]
-    return {"yaxis.range": [n_ranks - 0.5, -0.5], "yaxis.tickvals": ranks, "yaxis.ticktext": names}
+    left_out = MOST_RANKS - len(ranks)
+    return {
+        "name": [*map(_kind_name, LEGEND_KINDS), *names, *[""] * left_out],
+        "showlegend": [*(int(kind) in kinds for kind in LEGEND_KINDS), *[True] * len(ranks), *[False] * left_out],
+    }
+
+
+def axes(*, n_ranks: int, top: float, title: str) -> dict[str, Any]:
+    """Attributes of plotly's layout: a lane for each rank, rank 0 on top, and the memory row's top and title."""
+    ranks = list(range(0, n_ranks, -(-n_ranks // _MOST_TICKS)))
+    return {
+        "yaxis.range": [n_ranks - 0.5, -0.5],
+        "yaxis.tickvals": ranks,
+        "yaxis.ticktext": [f"rank {rank}" for rank in ranks],
+        "yaxis2.range": [0, top],
+        "yaxis2.title.text": title,
+    }
 
 
 def show_theme(figure: LiveFigure, *, dark: bool) -> None:
@@ -133,8 +115,11 @@ def _themed(*, dark: bool) -> dict[str, Any]:
 
 def _legend_entry(kind: Kind) -> go.Scatter:
     marker = {"symbol": "square", "size": 12, "color": KIND_COLORS[kind]}
-    name = f"{kind.name}  {KIND_TITLES[kind]}" if len(kind.name) == 1 else KIND_TITLES[kind]
-    return go.Scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, hoverinfo="skip")
+    return go.Scatter(x=[None], y=[None], mode="markers", marker=marker, name=_kind_name(kind), hoverinfo="skip")
+
+
+def _kind_name(kind: Kind) -> str:
+    return f"{kind.name}  {KIND_TITLES[kind]}" if len(kind.name) == 1 else KIND_TITLES[kind]
 
 
 def _rank_entry(color: str) -> go.Scatter:

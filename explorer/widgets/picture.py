@@ -12,7 +12,7 @@ import numpy as np
 from explorer.core import Trace
 from explorer.widgets.columns import MS, pack, pack_lines
 from explorer.widgets.curves import Curves, curves, has_bytes
-from explorer.widgets.figure import live_figure, show_axes, show_kinds, show_ranks, show_theme
+from explorer.widgets.figure import axes, legends, live_figure, show_theme
 from explorer.widgets.timeline import Timeline
 
 _PATIENCE = 0.7  # seconds after which a frame counts as painted: its page may be hidden or gone
@@ -88,25 +88,18 @@ class Picture:
         self._sent_at = time.monotonic()
         before, self._drawn = self._drawn, frame
         n_ranks = (frame.measured or frame.predicted or _nothing()).n_ranks
-        whole = [0.0, frame.whole * MS * 1.005]
-        moves = before is None or before.whole != frame.whole
         predicted, measured = _curves(frame)
-        shown = measured or predicted
-        top = 1.08 * max((curve.top for curve in (predicted, measured) if curve), default=0.0) or 1.0
-        # the canvas first: plotly takes longer
         with self.timeline.hold_sync():
-            self.timeline.view = {"n_ranks": n_ranks, "whole": whole, "range": whole if moves else None, "top": top}
+            self.timeline.view = _view(frame, n_ranks, predicted, measured)
+            if before is None or (frame.whole != before.whole and not _same_run(frame, before)):
+                self.timeline.zoom = []
             if before is None or frame.predicted is not before.predicted:
                 self.timeline.predicted = _packed(frame.predicted, n_ranks)
             if before is None or frame.measured is not before.measured:
                 self.timeline.measured = _packed(frame.measured, n_ranks)
             self.timeline.lines = _packed_lines(predicted, measured)
             self.timeline.label = frame.label
-        show_kinds(self._figure, _kinds(frame.predicted) | _kinds(frame.measured))
-        show_ranks(self._figure, shown.ranks if shown else [])
-        title = shown.title if shown else ""
-        show_axes(self._figure, n_ranks=n_ranks, range_ms=whole if moves else None, top=top, title=title)
-        self.timeline.seq += 1
+            self.timeline.seq += 1
 
     def _painted(self, _change: Any) -> None:
         with self._lock:
@@ -129,6 +122,25 @@ class Picture:
     def _theme(self, change: Any) -> None:
         with self._lock:
             show_theme(self._figure, dark=bool(change["new"]))
+
+
+def _view(frame: Frame, n_ranks: int, predicted: Curves | None, measured: Curves | None) -> dict[str, Any]:
+    """What plotly is to show: axes and legends."""
+    shown = measured or predicted
+    top = 1.08 * max((curve.top for curve in (predicted, measured) if curve), default=0.0) or 1.0
+    kinds = _kinds(frame.predicted) | _kinds(frame.measured)
+    return {
+        "n_ranks": n_ranks,
+        "whole": [0.0, frame.whole * MS * 1.005],
+        "axes": axes(n_ranks=n_ranks, top=top, title=shown.title if shown else ""),
+        "legends": legends(kinds, shown.ranks if shown else []),
+    }
+
+
+def _same_run(frame: Frame, before: Frame) -> bool:
+    """Whether both were measured in one run: then a zoom stays, whatever it is a part of."""
+    one, other = frame.measured, before.measured
+    return one is not None and other is not None and one.program is other.program
 
 
 def _packed(trace: Trace | None, n_ranks: int) -> dict[str, Any]:

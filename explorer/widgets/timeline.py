@@ -17,7 +17,8 @@ LEGEND_KINDS = (Kind.F, Kind.B, Kind.I, Kind.W, Kind.R, Kind.SEND_F, Kind.SEND_B
 _LEGENDED_AS = {Kind.RECV_F: Kind.SEND_F, Kind.RECV_B: Kind.SEND_B}
 _THIN = (Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B)
 _BROWSER = pathlib.Path(__file__).parent / "browser"
-_SCRIPTS = ("columns.js", "bars.js", "lines.js", "interaction.js", "timeline.js")  # read as one module, in this order
+# read as one module, in this order
+_SCRIPTS = ("columns.js", "bars.js", "lines.js", "axes.js", "interaction.js", "timeline.js")
 
 
 def _look() -> dict[str, Any]:
@@ -41,13 +42,14 @@ class Timeline(anywidget.AnyWidget):
     Attributes:
         figure: the plotly figure it draws into.
         look: how kinds look.
-        view: `n_ranks`, `top` of the memory row, and `range` in ms if the picture is to show another stretch of time.
+        view: `n_ranks`, `whole`, the stretch of time in ms, and attributes of plotly's `axes` and `legends`.
+        zoom: the stretch in ms that the user looks at, or empty for the whole.
         predicted: packed columns; faint where there are measured ones.
         measured: packed columns, or empty.
         lines: packed lines of the memory row, `predicted` and `measured`, with the `ranks` they are of and their unit.
         label: what a screen reader says.
         stale: whether the picture is older than the controls.
-        seq: number of the frame; sent after all else of it.
+        seq: number of the frame; sent with all that is new of it.
         painted: number of the frame the browser last painted.
         dark: whether the page is.
     """
@@ -58,6 +60,7 @@ class Timeline(anywidget.AnyWidget):
     figure = anywidget.WidgetTrait().tag(sync=True)
     look = traitlets.Dict().tag(sync=True)
     view = traitlets.Dict().tag(sync=True)
+    zoom: Any = traitlets.List().tag(sync=True)
     predicted = traitlets.Dict().tag(sync=True)
     measured = traitlets.Dict().tag(sync=True)
     lines = traitlets.Dict().tag(sync=True)
@@ -68,4 +71,5 @@ class Timeline(anywidget.AnyWidget):
     dark = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, figure: Any) -> None:
-        super().__init__(figure=figure, look=_look(), view={"n_ranks": 1, "range": [0.0, 1.0], "top": 1.0})
+        empty = {"n_ranks": 1, "whole": [0.0, 1.0], "axes": {}, "legends": {"name": [], "showlegend": []}}
+        super().__init__(figure=figure, look=_look(), view=empty)

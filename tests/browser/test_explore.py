@@ -77,3 +77,57 @@ def test_text_of_users_never_becomes_html(lab: Lab) -> None:
     page.await_painted(1)
     assert page.page.locator(".pipeline-explorer img").count() == 0
     assert "<img src=x" in page.page.locator(".pipeline-run .pipeline-explanation").inner_text()
+
+
+def test_a_zoom_stays_over_a_reload_and_ends_with_other_numbers(app: Page) -> None:
+    app.page.get_by_label("Run on change").uncheck()
+    timeline = app.page.locator(".pipeline-timeline")
+    timeline.focus()
+    for _ in range(6):
+        app.page.keyboard.press("+")
+    app.await_data("Number(d.barsDrawn) > 0 && Number(d.barsDrawn) < 40")
+    zoomed = app.data("barsDrawn")
+    app.page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+    app.page.reload()
+    app.await_kernel()
+    app.await_data(f"d.barsDrawn === '{zoomed}'")
+
+    app.page.locator(".pipeline-timeline").focus()
+    app.page.keyboard.press("0")
+    app.await_data("d.barsDrawn === '64'")
+    app.page.keyboard.press("+")
+    app.await_data("Number(d.barsDrawn) < 64")
+    app.enter("Micro-batches", 4)
+    app.await_data("d.barsDrawn === '32'")
+    assert app.complaints == []
+
+
+def test_a_double_click_shows_the_whole_of_the_newest_picture(app: Page) -> None:
+    app.page.get_by_label("Run on change").uncheck()
+    app.enter("Micro-batches", 32)
+    app.await_data("d.barsDrawn === '256'")
+    app.page.locator(".pipeline-timeline").focus()
+    for _ in range(4):
+        app.page.keyboard.press("+")
+    app.await_data("Number(d.barsDrawn) < 200")
+    app.page.locator(".pipeline-timeline .nsewdrag").first.dblclick(position={"x": 200, "y": 60})
+    app.await_data("d.barsDrawn === '256'")
+
+
+def test_a_zoom_stays_while_a_run_streams(lab: Lab) -> None:
+    write_notebook(lab.folder, "stream.ipynb", ["import explorer as ex\nex.explore(n_steps=200, run_on_change=False)"])
+    page = lab.open("stream.ipynb")
+    page.run_cell(0)
+    page.await_painted(1)
+    page.press("Run")
+    page.await_data("Number(d.measuredDrawn) > 0", timeout=60_000)
+    page.page.locator(".pipeline-timeline").focus()
+    for _ in range(6):
+        page.page.keyboard.press("+")
+    range_now = "document.querySelector('.js-plotly-plot')._fullLayout.xaxis.range.map(Number)"
+    zoomed = page.page.evaluate(range_now)
+    seen = int(page.data("paintedSeq"))
+    page.await_painted(seen + 8)
+    assert page.page.evaluate(range_now) == zoomed
+    page.press("Stop")
+    assert page.complaints == []

@@ -124,7 +124,7 @@ function makeRaster(nKinds) {
 // ── painting: both blocks, the prediction under what was measured ────────────────────────────────────────────────
 
 function paint(canvas, graph, state, el) {
-  const scales = (state.scales = makeScales(graph, state.pending, state.nRanks, state.messages));
+  const scales = (state.scales = makeScales(graph, state.nRanks, state.messages));
   const ratio = window.devicePixelRatio || 1;
   const pen = cleanPen(canvas, graph, scales, ratio);
   const drawn = { predicted: 0, measured: 0, mode: "rectangles" };

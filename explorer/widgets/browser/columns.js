@@ -35,9 +35,9 @@ function bisect(values, low, high, x) {
 
 // ── scales: where lanes and times are on the canvas ──────────────────────────────────────────────────────────────
 
-function makeScales(graph, pending, nRanks, hasMessages) {
+function makeScales(graph, nRanks, hasMessages) {
   const { xaxis, yaxis } = graph._fullLayout;
-  const [from, to] = pending ? pending : xaxis.range.map(Number);
+  const [from, to] = xaxis.range.map(Number);
   const lane = yaxis._length / nRanks;
   // compute fills the lane; messages get a strip of their own below it
   const [top, height] = hasMessages ? [-0.42, 0.66] : [-0.4, 0.8];

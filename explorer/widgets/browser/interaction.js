@@ -80,7 +80,7 @@ function addKeyboard(graph, el, state, signal) {
     event.preventDefault();
     event.stopPropagation();
     const range = move ? [from + move[0] * span, to + move[1] * span] : state.whole;
-    window.Plotly.relayout(graph, { "xaxis.range": range });
+    window.Plotly.relayout(graph, { "xaxis.range": range, "xaxis2.range": range });
   }, { signal });
 }
 

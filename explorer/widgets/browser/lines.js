@@ -12,7 +12,7 @@ function readLines(packed) {
 // Where times and levels are in the lower plot.
 function lineScales(graph, state) {
   const { xaxis2: xaxis, yaxis2: yaxis } = graph._fullLayout;
-  const top = state.pendingTop ?? Number(yaxis.range[1]);
+  const top = Number(yaxis.range[1]);
   const { from, perMs } = state.scales;
   return {
     left: xaxis._offset, top: yaxis._offset, width: xaxis._length, height: yaxis._length,

@@ -1,93 +1,91 @@
-// The bars of a pipeline timeline, on a canvas inside the upper plot of a plotly figure.
+// The bars of a pipeline timeline and the lines of its memory row, on canvases inside the two plots of a plotly figure.
 //
-// Plotly draws axes, legend, mode bar and the memory row, and keeps zoom and pan; this draws the bars at whatever
-// stretch of time plotly shows. Columns come sorted by (lane, kind, start), so what is visible is found by bisection.
+// Plotly draws axes, legends and mode bar, and keeps zoom and pan; this draws the rest at whatever stretch of time
+// plotly shows. Columns come sorted by (lane, kind, start), so what is visible is found by bisection.
 
 function makeState(model) {
   const style = model.get("look");
   const rgb = style.colors.map((color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)));
-  const state = { style, rgb, hidden: [], pending: null, scales: null, raster: makeRaster(style.colors.length) };
-  state.read = (name) => { state[name] = readBlock(model.get(name)); };
-  state.readView = () => {
-    const view = model.get("view");
-    state.nRanks = view.n_ranks;
-    state.whole = view.whole;
-    state.pending = view.range; // plotly hears of it only after us
-    state.pendingTop = view.top;
-  };
-  state.readLines = () => { state.lines = readLines(model.get("lines")); };
-  state.settle = () => { state.messages = [state.predicted, state.measured].some((b) => hasMessages(b, style)); };
-  ["predicted", "measured"].forEach(state.read);
-  state.readLines();
-  state.readView();
-  state.settle();
-  return state;
+  return { style, rgb, hidden: [], applied: {}, sent: {}, scales: null, raster: makeRaster(style.colors.length) };
 }
 
-async function plotReady(graph, signal) {
-  while (!(graph.on && graph._fullLayout && graph._fullLayout.xaxis && graph._fullLayout.xaxis._length)) {
-    if (signal.aborted) return false;
-    await new Promise((resolve) => setTimeout(resolve, 10));
+// Takes over what of the frame is new; a column that was not sent again is the same object.
+function readFrame(model, state) {
+  const view = model.get("view");
+  state.nRanks = view.n_ranks;
+  state.whole = view.whole;
+  for (const [name, read] of [["predicted", readBlock], ["measured", readBlock], ["lines", readLines]]) {
+    const packed = model.get(name);
+    if (state.sent[name] === packed) continue;
+    state.sent[name] = packed;
+    state[name] = read(packed);
   }
-  return true;
+  state.messages = [state.predicted, state.measured].some((block) => hasMessages(block, state.style));
 }
 
 // Tell the kernel which frame can be seen: after the next paint.
-function acknowledge(model, el) {
+function acknowledge(model, el, seq) {
   requestAnimationFrame(() => setTimeout(() => {
-    const seq = model.get("seq");
     el.dataset.paintedSeq = seq;
     model.set("painted", seq);
     model.save_changes();
   }));
 }
 
+// Shows each frame, axes and bars in one paint, and paints again when plotly moves.
+function makeFrames(graph, el, model, state, signal) {
+  const [bars, lines] = ["bars", "lines"].map(() => document.createElement("canvas"));
+  for (const each of [bars, lines]) each.className = "pipeline-canvas";
+  const quietly = makeQuiet(graph);
+  let moving = 0, queued = false;
+  const repaint = () => { queued = false; paint(bars, graph, state, el); paintLines(lines, graph, state); };
+  graph.on("plotly_relayouting", () => {
+    if (!queued) requestAnimationFrame(repaint);
+    queued = true;
+  });
+  graph.on("plotly_afterplot", () => {
+    state.hidden = graph._fullData.map((trace) => trace.visible !== true);
+    if (!moving) repaint();
+  });
+  return async () => {
+    const seq = model.get("seq");
+    readFrame(model, state);
+    moving += 1;
+    await quietly(() => applyView(graph, model, state)); // as a rule without leaving this task: one paint shows all
+    moving -= 1;
+    if (signal.aborted) return;
+    repaint();
+    acknowledge(model, el, seq);
+  };
+}
+
 async function render({ model, el, host, signal }) {
   el.classList.add("pipeline-timeline");
   const graph = document.createElement("div");
   el.appendChild(graph);
+  const ready = figureReady(graph, signal);
   const figure = await host.getWidget(model.get("figure"));
   await figure.render({ el: graph, signal });
-  if (!(await plotReady(graph, signal))) return;
+  await ready;
+  if (signal.aborted) return;
 
-  const [canvas, below] = ["bars", "lines"].map(() => document.createElement("canvas"));
-  for (const each of [canvas, below]) each.className = "pipeline-canvas";
   const state = makeState(model);
-  let queued = false;
-  const repaint = () => { queued = false; paint(canvas, graph, state, el); paintLines(below, graph, state); };
-  const soon = (queue) => { if (!queued) { queued = true; queue(repaint); } };
-
+  const show = makeFrames(graph, el, model, state, signal);
   const listen = (event, react) => {
     model.on(event, react);
     signal.addEventListener("abort", () => model.off(event, react));
+    react();
   };
-  for (const name of ["predicted", "measured"]) {
-    listen(`change:${name}`, () => { state.read(name); state.settle(); soon(queueMicrotask); });
-  }
-  listen("change:lines", () => { state.readLines(); soon(queueMicrotask); });
-  listen("change:view", () => { state.readView(); soon(queueMicrotask); });
-  listen("change:seq", () => acknowledge(model, el));
-  const speak = () => el.setAttribute("aria-label", model.get("label"));
-  listen("change:label", speak);
-  const dim = () => { el.dataset.stale = model.get("stale"); };
-  listen("change:stale", dim);
-  graph.on("plotly_relayouting", () => { state.pending = null; soon(requestAnimationFrame); });
-  graph.on("plotly_afterplot", () => {
-    state.pending = state.pendingTop = null;
-    state.hidden = graph._fullData.map((trace) => trace.visible !== true);
-    repaint();
-  });
+  listen("change:seq", show);
+  listen("change:label", () => el.setAttribute("aria-label", model.get("label")));
+  listen("change:stale", () => { el.dataset.stale = model.get("stale"); });
 
   el.setAttribute("role", "figure");
-  speak();
-  dim();
+  followZoom(graph, model);
   addHover(graph, el, state, signal);
   addKeyboard(graph, el, state, signal);
   followSize(graph, el, signal);
   followTheme(model, signal);
-  state.pending = state.pendingTop = null;
-  repaint();
-  acknowledge(model, el);
 }
 
 export default { render };
