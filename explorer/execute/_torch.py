@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -225,12 +226,22 @@ def one_rank_group() -> Iterator[None]:
             f"({distributed.get_backend()}, {distributed.get_world_size()} ranks); run before it is made or after "
             "torch.distributed.destroy_process_group()"
         )
-    with _on_loopback() as options:
+    with _on_loopback() as options, _excepthook_kept():
         distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1, pg_options=options)
         try:
             yield
         finally:
             distributed.destroy_process_group()
+
+
+@contextlib.contextmanager
+def _excepthook_kept() -> Iterator[None]:
+    """Torch wraps `sys.excepthook` for every group it makes, and leaves it so."""
+    before = sys.excepthook
+    try:
+        yield
+    finally:
+        sys.excepthook = before
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from explorer.core import Category
+from explorer.errors import RunError
 
 
 class Change(NamedTuple):
@@ -71,14 +72,14 @@ class Activations:
     def saving(self, stage: int, micro_batch: int) -> Iterator[None]:
         """Within it, what autograd saves is counted for this stage and micro-batch."""
 
-        def pack(tensor: torch.Tensor) -> torch.Tensor:
+        def pack(tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
             kept = tensor.detach()  # handing back `tensor` itself would make a circle that W never breaks
             key = self._hold(tensor, stage, micro_batch)
             if key is not None:
                 self._drop_with(kept, key)
-            return kept
+            return kept, tensor._version  # noqa: SLF001  how often it was written to; torch documents it so
 
-        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        with torch.autograd.graph.saved_tensors_hooks(pack, _unchanged):
             yield
 
     def keep(self, stage: int, micro_batch: int, tensors: Sequence[torch.Tensor]) -> None:
@@ -132,3 +133,18 @@ class Activations:
     def _change(self, at_end: bool, category: Category, stage: int, micro_batch: int, delta: int) -> None:
         if delta:
             self._changes.append(Change(at_end, category, self._rank_of_stage[stage], stage, micro_batch, delta))
+
+
+def _unchanged(packed: tuple[torch.Tensor, int]) -> torch.Tensor:
+    """What was saved, if nobody has written to it since: where hooks are set, autograd leaves this check to them.
+
+    Raises:
+        RunError: if an operation in place has changed it, so that gradients would be wrong.
+    """
+    tensor, version = packed
+    if tensor._version != version:  # noqa: SLF001
+        raise RunError(
+            "what a forward keeps for its backward must stay as it is; an operation in place has changed a tensor of "
+            f"shape {tuple(tensor.shape)}; use the operation that makes a new one (x = x + 1, not x += 1)"
+        )
+    return tensor

@@ -26,7 +26,7 @@ class World:
         self.layers, self.before = layers, copy.deepcopy(layers)
         self.torch_state, self.python_state = torch.get_rng_state(), random.getstate()
         self.threads, self.collects = torch.get_num_threads(), gc.isenabled()
-        self.interval = sys.getswitchinterval()
+        self.interval, self.excepthook = sys.getswitchinterval(), sys.excepthook
         self.grad = torch.is_grad_enabled()
 
     def assert_untouched(self):
@@ -35,6 +35,7 @@ class World:
         assert torch.get_num_threads() == self.threads
         assert gc.isenabled() == self.collects
         assert sys.getswitchinterval() == self.interval
+        assert sys.excepthook is self.excepthook
         assert torch.is_grad_enabled() == self.grad
         assert not dist.is_initialized()
         for layer, before in zip(self.layers, self.before, strict=True):

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import explorer as ex
+from explorer.errors import RunError
 
 MSE = nn.functional.mse_loss
 
@@ -86,3 +87,17 @@ def test_cut_sequences_and_recomputation_are_refused(make_layers, batch):
     again = ex.Program.from_orders("again", ex.Placement.looped(1), 1, [["0F0", "0R0", "0B0"]])
     with pytest.raises(ex.ExplorerError, match=r"runs F, B, I and W.*again has 0R0"):
         ex.execute(again, make_layers(1), batch, loss=MSE)
+
+
+class InPlace(nn.Module):
+    def forward(self, x):
+        x += 1  # sigmoid's backward needs its output as it was
+        return x
+
+
+def test_an_operation_in_place_that_spoils_a_backward_is_refused_in_the_run_itself():
+    layers = [nn.Linear(6, 6), nn.Sequential(nn.Linear(6, 6), nn.Sigmoid(), InPlace())]
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
+    batch = torch.randn(8, 6), torch.randn(8, 6)
+    with pytest.raises(RunError, match="an operation in place has changed a tensor of shape"):
+        ex.execute(program, layers, batch, loss=nn.functional.mse_loss)
