@@ -31,7 +31,7 @@ def test_slider_to_paint(lab: Lab, n_ranks: int, n_micro_batches: int, limit: fl
     page = lab.open("slider.ipynb")
     page.run_cell(0)
     page.await_painted(1)
-    page.page.wait_for_timeout(8000)  # torch is imported once the app is shown
+    page.page.wait_for_timeout(15_000)  # torch is imported once the app is shown
     times = []
     for turn in range(24):
         times.append(page.page.evaluate(_PRESS, "ArrowLeft" if turn % 2 == 0 else "ArrowRight"))

@@ -99,7 +99,6 @@ class Page:
         try:
             self.page.wait_for_function(script, timeout=timeout)
         except Exception as error:
-            self.page.screenshot(path="/tmp/shots/fail.png")
             said = self.page.locator(".jp-OutputArea-output").all_inner_texts()
             raise AssertionError(
                 f"{condition} did not come true; console: {self.complaints}; output: {said}"
