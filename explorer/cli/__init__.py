@@ -24,7 +24,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _print_what_the_terminal_can()
     try:
-        arguments = _parser().parse_args(argv)
+        words, passed_on = _at_dashes(list(sys.argv[1:] if argv is None else argv))
+        arguments = _parser().parse_args(words)
+        arguments.passed_on = passed_on
         status: int = arguments.command(arguments)
         sys.stdout.flush()
     except ExplorerError as error:
@@ -32,11 +34,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILED if isinstance(error, RunError) else REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # whoever read the output has gone; nothing more may be written to it, not even at exit
+    except OSError as error:
+        # of the output: whoever read it has gone, or its disk is full; nothing more may be written, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(f"explorer: the output cannot be written ({error.strerror}); write it elsewhere\n")
         return FAILED
     return status
+
+
+def _at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
+    """What is ours, and what `lab` passes on: all behind the first `--`."""
+    if words[:1] != ["lab"] or "--" not in words:
+        return words, []
+    place = words.index("--")
+    return words[:place], words[place + 1 :]
 
 
 def _parser() -> Parser:
@@ -48,6 +60,8 @@ def _parser() -> Parser:
 
 
 def _print_what_the_terminal_can() -> None:
+    if sys.stdout is None:  # closed by whoever called; what is printed goes nowhere
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  for as long as the process lives
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

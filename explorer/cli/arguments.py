@@ -11,7 +11,7 @@ from explorer.errors import InputError
 from explorer.schedules import schedule
 
 Commands = Any  # argparse names the type of add_subparsers' result only privately
-_LARGEST = 1e100
+_LARGEST, _SMALLEST = 1e100, 1e-100
 _MOST_RANKS = 4096
 _MOST_PAIRS = 2_000_000  # (stage, micro-batch) pairs: about 1 GB while they are checked
 
@@ -37,13 +37,15 @@ def whole(text: str) -> int:
 
 
 def number(text: str) -> float:
-    """A number small enough to be added up many times."""
+    """A number neither too small nor too large to be added up and divided by."""
     try:
         value = float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"needs a number; got {text[:40]!r}; try 1.0") from None
-    if _LARGEST < value < math.inf:
-        raise argparse.ArgumentTypeError(f"needs a number up to {_LARGEST:g}; got {text[:40]!r}; try 1.0")
+    if _LARGEST < value < math.inf or 0 < value < _SMALLEST:
+        raise argparse.ArgumentTypeError(
+            f"needs 0, or a number from {_SMALLEST:g} to {_LARGEST:g}; got {text[:40]!r}; try 1.0"
+        )
     return value
 
 

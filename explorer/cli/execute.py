@@ -38,6 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Train, print, and write the page if one is wanted; 1 if the gradients are not the unpipelined model's."""
     if not 1 <= arguments.steps <= _MOST_STEPS:
         raise InputError(f"steps is a whole number from 1 to {_MOST_STEPS}; got {arguments.steps}; try 3")
+    if arguments.html is not None:
+        from explorer.figures.export import check_path
+
+        check_path(arguments.html)  # before the training, not after it
     done = _train(program_of(arguments), arguments)
     values = to_json(_values(done))
     if arguments.html is not None:

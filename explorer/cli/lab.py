@@ -17,15 +17,15 @@ from explorer.cli.arguments import Commands
 from explorer.errors import InputError, MissingError
 
 NOTEBOOK = "00-explore.ipynb"
+_EPILOG = "What stands behind -- is passed on to jupyterlab: explorer lab -- --port=9999"
 _COPIES = "pipeline-explorer-notebooks"
 _PATIENCE = 10.0  # seconds in which a server may end its kernels
 
 
 def add(commands: Commands) -> None:
     """Add this command."""
-    parser = commands.add_parser("lab", help="open the app in JupyterLab", description=__doc__)
+    parser = commands.add_parser("lab", help="open the app in JupyterLab", description=__doc__, epilog=_EPILOG)
     parser.add_argument("folder", nargs="?", metavar="FOLDER", help=f"for copies of the notebooks ({_COPIES})")
-    parser.add_argument("jupyter", nargs="*", metavar="-- …", help="passed on to jupyterlab")
     parser.set_defaults(command=run)
 
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     package = Path(__file__).resolve().parent.parent
     folder = notebooks_folder(package, Path.cwd(), arguments.folder)
     print(f"Notebooks are in {folder}", flush=True)
-    return _serve([*command(has_browser=_has_browser()), *arguments.jupyter], folder)
+    return _serve([*command(has_browser=_has_browser()), *arguments.passed_on], folder)
 
 
 def notebooks_folder(package: Path, here: Path, wanted: str | None) -> Path:

@@ -20,7 +20,7 @@ _PER_STAGE = (
     *("forward", "backward", "backward_input", "backward_weight", "overlap", "recompute", "optimizer"),
     *("activation_bytes", "parameter_bytes"),
 )
-_PER_LINK = ("latency", "bandwidth")
+_LARGEST = 1e100  # so large that sums of it stay finite
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,7 +65,7 @@ class Costs:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None:
+            if value is not None or field.default is not None:
                 _check_amount(field.name, value)
 
     @staticmethod
@@ -193,17 +193,21 @@ class RankShare:
         return divided
 
 
-def _check_amount(name: str, value: Amount) -> None:
+def _check_amount(name: str, value: Amount | None) -> None:
     try:
-        array = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise CostError(f"{name} is a number or an array of numbers; got {value!r}", argument=name) from None
-    lowest = "above 0" if name in ("bandwidth", "time_factor") else "0 or more"
-    fine = (array > 0) if name in ("bandwidth", "time_factor") else (array >= 0)
-    finite = np.isfinite(array) | (name == "bandwidth")
-    if not (fine & finite).all():
-        worst = array.reshape(-1)[~(fine & finite).reshape(-1)][0]
-        raise CostError(f"{name} is {lowest} and finite; got {worst:g}", argument=name)
+        array = np.asarray(np.nan if value is None else value, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise CostError(
+            f"{name} is a number or an array of numbers; got {str(value)[:40]!r}; try 1.0", argument=name
+        ) from None
+    if name == "fixed" and array.ndim:
+        raise CostError(f"fixed is one number for all actions; got shape {array.shape}; try 0", argument=name)
+    positive, unlimited = name in ("bandwidth", "time_factor"), name == "bandwidth"
+    fine = ((array > 0) if positive else (array >= 0)) & ((array <= _LARGEST) | (unlimited & np.isposinf(array)))
+    if not fine.all():
+        worst = "None" if value is None else f"{array.reshape(-1)[~fine.reshape(-1)][0]:g}"
+        rule = f"{'above 0' if positive else '0 or more'}, at most {_LARGEST:g}{' or infinite' if unlimited else ''}"
+        raise CostError(f"{name} is {rule}; got {worst}; try {1 if positive else 0}", argument=name)
 
 
 def _shape_error(name: str, value: Floats, wanted: str) -> CostError:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from explorer.core.kernels import kernel
 from explorer.core.program import Program
 from explorer.core.rules import LOCAL, Dependencies, check_complete, dependencies, neighbourhood
-from explorer.errors import CircularWaitError
+from explorer.errors import CircularWaitError, InputError
 
 Indices = npt.NDArray[np.int64]
 
@@ -42,14 +42,24 @@ class Graph:
         return np.asarray(rows[np.argsort(self.source_slot[rows], kind="stable")])
 
 
-@lru_cache(maxsize=16)
 def graph_of(program: Program) -> Graph:
     """The graph of `program`, checked; kept, so that moving a cost slider re-runs only the sweep.
 
     Raises:
+        InputError: if it is no Program.
         ProgramError: if an action is missing, doubled, misplaced or out of range.
         CircularWaitError: if actions wait for each other in a circle.
     """
+    if not isinstance(program, Program):
+        raise InputError(
+            f"this needs a Program; got {type(program).__name__}; make one with explorer.schedule(…)",
+            argument="program",
+        )
+    return _kept(program)
+
+
+def build(program: Program) -> Graph:
+    """The graph of `program`, made anew."""
     check_complete(program)
     found = dependencies(program)
     slot = program.slot_of_action
@@ -62,6 +72,9 @@ def graph_of(program: Program) -> Graph:
     if done < program.n_slots:
         raise _circle(program, edge_offsets, source_slot, reached)
     return Graph(program, found, edge_offsets, source_slot, order)
+
+
+_kept = lru_cache(maxsize=16)(build)
 
 
 def check(program: Program) -> Program:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from explorer.core import MESSAGE_KINDS, Kind, Program, check
+from explorer.core import MESSAGE_KINDS, Costs, Kind, Program, check
 from explorer.errors import InputError, ModelError, ProgramError
+from explorer.execute.hooks import Hook
 
 Values = tuple[torch.Tensor, ...]
 Loss = Callable[[Any, torch.Tensor], torch.Tensor]
@@ -38,6 +40,60 @@ def check_steps(n_steps: int) -> None:
     if isinstance(n_steps, bool) or not isinstance(n_steps, (int, np.integer)) or n_steps < 1:
         raise InputError(
             f"n_steps is a whole number of at least 1; got {n_steps!r}; try 1", argument="n_steps", legal=(1,)
+        )
+
+
+def check_hooks(hooks: Any) -> None:
+    """Refuse what is no sequence of hooks.
+
+    Raises:
+        InputError: saying what came.
+    """
+    listed = isinstance(hooks, (list, tuple))
+    wrong = next((hook for hook in hooks if not isinstance(hook, Hook)), None) if listed else hooks
+    if not listed or wrong is not None:
+        what = f"the class {wrong.__name__}" if isinstance(wrong, type) else type(wrong).__name__
+        raise InputError(f"hooks is a list of Hook objects; got {what}; try hooks=[Recorder()]", argument="hooks")
+
+
+def check_links(links: Any) -> None:
+    """Refuse a link model that is none.
+
+    Raises:
+        InputError: saying what came.
+    """
+    if links is not None and not isinstance(links, Costs):
+        raise InputError(
+            f"links is None or Costs; got {type(links).__name__}; try Costs(latency=0.001)", argument="links"
+        )
+
+
+def check_split_points(split_points: Any) -> None:
+    """Refuse split points that are no names.
+
+    Raises:
+        InputError: saying what came.
+    """
+    listed = isinstance(split_points, (list, tuple)) and all(isinstance(name, str) for name in split_points)
+    if split_points is not None and not listed:
+        raise InputError(
+            f'split_points is a list of names; got {split_points!r}; try ["layers.2"]', argument="split_points"
+        )
+
+
+def check_clock(clock: Any) -> None:
+    """Refuse a clock that gives no number.
+
+    Raises:
+        InputError: saying what came.
+    """
+    if clock is None:
+        return
+    now = clock() if callable(clock) else clock
+    if not callable(clock) or not isinstance(now, (int, float)) or not math.isfinite(now):
+        raise InputError(
+            f"a clock is called for the seconds now, a finite number; got {now!r}; try time.perf_counter",
+            argument="clock",
         )
 
 

@@ -28,6 +28,7 @@ def cut(model: Any, n_stages: int, *, split_points: Sequence[str] | None, sample
         ModelError: if the model cannot be copied, or not be cut so.
     """
     whole = _copy(model)
+    _refuse_patched(whole)
     layers = _layers(whole)
     if layers is None and n_stages == 1 and not split_points:
         return CutModel(whole, [whole], [dict(whole.named_parameters())])
@@ -80,6 +81,17 @@ def _copy(model: Any) -> nn.Module:
             f"{first_line(error)}; give it a __deepcopy__",
             argument="model",
         ) from error
+
+
+def _refuse_patched(whole: nn.Module) -> None:
+    """A forward put upon a module itself would call the caller's layer from within the copy."""
+    for name, module in whole.named_modules():
+        if "forward" in vars(module):
+            raise ModelError(
+                "a run works on a copy of the model, so each forward must be its class's; the module "
+                f"{name or type(module).__name__} has one of its own; give it a class, or a forward hook",
+                argument="model",
+            )
 
 
 def _bounds(names: list[str], n_stages: int, split_points: Sequence[str] | None) -> list[int]:

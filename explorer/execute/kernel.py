@@ -9,7 +9,18 @@ import torch
 
 from explorer.core import Costs, Program
 from explorer.execute._torch import one_rank_group, quiet
-from explorer.execute.checks import Loss, check_backend, check_batch, check_loss, check_program, check_steps
+from explorer.execute.checks import (
+    Loss,
+    check_backend,
+    check_batch,
+    check_clock,
+    check_hooks,
+    check_links,
+    check_loss,
+    check_program,
+    check_split_points,
+    check_steps,
+)
 from explorer.execute.core_time import core_time
 from explorer.execute.cutting import cut
 from explorer.execute.fit import fit
@@ -81,6 +92,10 @@ def execute(
     """
     check_backend(backend)
     check_steps(n_steps)
+    check_hooks(hooks)
+    check_links(links)
+    check_split_points(split_points)
+    check_clock(clock)
     check_program(program)
     check_optimizer(optimizer)
     inputs, targets = check_batch(batch, program, loss)

@@ -65,4 +65,11 @@ def _make(optimizer: MakeOptimizer, parameters: list[torch.nn.Parameter]) -> tor
             f"the optimizer's callable gives a torch.optim.Optimizer; got {type(made).__name__}; {_ADVICE}",
             argument="optimizer",
         )
+    given, held = set(map(id, parameters)), {id(p) for group in made.param_groups for p in group["params"]}
+    if not held <= given:
+        raise ModelError(
+            "an optimizer updates the parameters it is called with, once for each stage; this one holds others; "
+            f"{_ADVICE}",
+            argument="optimizer",
+        )
     return made

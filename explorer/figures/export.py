@@ -68,6 +68,12 @@ def write_html(figure: go.Figure, path: str | PathLike[str], *, title: str = "Pi
     Raises:
         InputError: if the file cannot be written.
     """
+    check_path(path)
+    if not hasattr(figure, "to_html"):
+        raise InputError(
+            f"a page shows a plotly figure; got {type(figure).__name__}; draw one with explorer.timeline(trace)",
+            argument="figure",
+        )
     colors = {**_colors("light", LIGHT), **_colors("dark", DARK)}
     script = _FOLLOW_THEME.substitute(colors)
     drawn = figure.to_html(config=_CONFIG, include_plotlyjs=True, full_html=False, post_script=script)
@@ -82,6 +88,24 @@ def write_html(figure: go.Figure, path: str | PathLike[str], *, title: str = "Pi
             argument="path",
         ) from error
     return target
+
+
+def check_path(path: str | PathLike[str]) -> None:
+    """Refuse, before anything is worked out, a path at which no page can be written.
+
+    Raises:
+        InputError: if it is no path, a folder, or in a folder that is not there.
+    """
+    try:
+        target = Path(path)
+        fits = not target.is_dir() and target.parent.is_dir()
+    except (TypeError, ValueError, OSError):
+        fits = False
+    if not fits:
+        raise InputError(
+            f"a page needs a path that can be written; got {str(path)!r}; try a file in an existing folder",
+            argument="path",
+        )
 
 
 def _colors(name: str, theme: Theme) -> dict[str, str]:

@@ -14,7 +14,7 @@ from explorer.schedules.gpipe import gpipe
 from explorer.schedules.interleaved_1f1b import interleaved_1f1b
 from explorer.schedules.naive import naive
 from explorer.schedules.one_f_one_b import one_f_one_b
-from explorer.schedules.recipe import Recipe
+from explorer.schedules.recipe import Recipe, check_counts, check_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,8 +70,12 @@ def schedule(name: str, *, n_ranks: int, n_micro_batches: int, n_chunks: int | N
     if unknown:
         has = ", ".join(("n_ranks", "n_micro_batches", "n_chunks", *recipe.options))
         raise ScheduleError(f"{name} takes {has}; got {unknown[0]}; leave it out", argument=unknown[0])
-    n_chunks = recipe.n_chunks if n_chunks is None else n_chunks
-    return recipe.build(n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_chunks=n_chunks, **options)
+    counts = {"n_ranks": n_ranks, "n_micro_batches": n_micro_batches}
+    counts["n_chunks"] = recipe.n_chunks if n_chunks is None else n_chunks
+    check_counts(**counts)
+    counts = {argument: int(count) for argument, count in counts.items()}  # numpy's small ones overflow
+    check_size(**counts)
+    return recipe.build(**counts, **options)
 
 
 def schedules() -> pd.DataFrame:

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from explorer.core import Kind, Program, RankOrder
 from explorer.errors import ScheduleError
 
+_MOST_PAIRS = 20_000_000  # of stage and micro-batch; some 10 GB while they are checked
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -54,6 +56,24 @@ def check_counts(**counts: int) -> None:
             raise ScheduleError(
                 f"{name} is a whole number of at least 1; got {count!r}; try 1", argument=name, legal=(1,)
             )
+
+
+def check_size(*, n_ranks: int, n_micro_batches: int, n_chunks: int) -> None:
+    """Refuse a program that no memory would hold.
+
+    Raises:
+        ScheduleError: with the most micro-batches there can be.
+    """
+    n_stages = n_ranks * n_chunks
+    if n_stages * n_micro_batches > _MOST_PAIRS:
+        most = _MOST_PAIRS // n_stages
+        advice = f"try {most} micro-batches" if most else "try fewer ranks or chunks"
+        raise ScheduleError(
+            f"a program has at most {_MOST_PAIRS:,} pairs of stage and micro-batch; got {n_stages:,} stages and "
+            f"{n_micro_batches:,} micro-batches; {advice}",
+            argument="n_micro_batches" if most else "n_ranks",
+            legal=(most,) if most else (),
+        )
 
 
 def one_stage_a_rank(name: str, n_chunks: int, *, instead: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from explorer.core import Costs, Program, Trace, graph_of
 from explorer.simulate.engine import simulate_events
-from explorer.simulate.layout import lay_out, modelled_memory, slot_times
+from explorer.simulate.layout import check_costs, lay_out, modelled_memory, slot_times
 
 __all__ = ["lay_out", "modelled_memory", "simulate", "simulate_events", "slot_times"]
 
@@ -25,7 +25,7 @@ def simulate(program: Program, costs: Costs | None = None) -> Trace:
         >>> ex.simulate(ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)).makespan
         33.0
     """
-    costs = costs or Costs()
+    costs = check_costs(costs)
     graph = graph_of(program)
     start, end = slot_times(graph, costs.slot_seconds(program), costs.edge_seconds(graph))
     return Trace(lay_out(graph, costs, start, end), program, modelled_memory(graph, costs, start, end), costs)

@@ -8,7 +8,7 @@ from collections import deque
 import numpy as np
 
 from explorer.core import Costs, Graph, Program, Trace, graph_of
-from explorer.simulate.layout import Floats, lay_out, modelled_memory
+from explorer.simulate.layout import Floats, check_costs, lay_out, modelled_memory
 
 
 class _Engine:
@@ -85,7 +85,7 @@ def simulate_events(program: Program, costs: Costs | None = None) -> Trace:
         ProgramError: if the program is incomplete or cannot finish.
         CostError: if a cost has the wrong shape.
     """
-    costs = costs or Costs()
+    costs = check_costs(costs)
     graph = graph_of(program)
     engine = _Engine(graph, costs.slot_seconds(program), costs.edge_seconds(graph))
     engine.run()

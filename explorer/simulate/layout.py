@@ -5,10 +5,23 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core import Category, Costs, Events, Graph, Kind, MemoryChanges, Origin, Stream, kernel
+from explorer.core import Category, Costs, Events, Graph, Kind, MemoryChanges, Origin, RankShare, Stream, kernel
 from explorer.core.rules import BACKWARD_MESSAGE
+from explorer.errors import CostError
 
 Floats = npt.NDArray[np.float64]
+
+
+def check_costs(costs: Costs | None) -> Costs:
+    """The costs to simulate with; Costs() if none are given.
+
+    Raises:
+        CostError: if it is something else; of a rank's share it says how to divide it.
+    """
+    if costs is None or isinstance(costs, Costs):
+        return costs or Costs()
+    advice = "divide it with .for_program(program)" if isinstance(costs, RankShare) else "try Costs(forward=1.0)"
+    raise CostError(f"a simulation takes Costs; got {type(costs).__name__}; {advice}", argument="costs")
 
 
 def slot_times(graph: Graph, slot_seconds: Floats, edge_seconds: Floats) -> tuple[Floats, Floats]:

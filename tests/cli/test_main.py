@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -23,9 +24,9 @@ from explorer.schedules import REGISTRY
         ("simulate --micro-batches 1000000000", "at most 2000000 pairs"),
         ("simulate --schedule foo", "a schedule is one of .*; got 'foo'"),
         ("simulate --schedule interleaved_1f1b --micro-batches 10", "try 8 or 12"),
-        ("simulate --latency -1", "latency is 0 or more and finite; got -1"),
-        ("simulate --latency nan", "latency is 0 or more and finite; got nan"),
-        ("simulate --forward 1e308", "needs a number up to 1e.100"),
+        ("simulate --latency -1", "latency is 0 or more, at most .*; got -1; try 0"),
+        ("simulate --latency nan", "latency is 0 or more, at most .*; got nan; try 0"),
+        ("simulate --forward 1e308", "needs 0, or a number from 1e-100 to 1e.100; got .1e308."),
         ("simulate --forward x", "needs a number; got 'x'"),
         ("simulate --bandwidth 0", "bandwidth is above 0"),
         ("simulate --html /nowhere/at/all.html", "a page needs a path that can be written"),
@@ -69,3 +70,34 @@ def test_schedules_lists_every_schedule(capsys):
     assert main(["schedules"]) == 0
     printed = capsys.readouterr().out
     assert all(recipe.needs in printed for recipe in REGISTRY.values())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is a device of Linux")
+def test_output_that_cannot_be_written_is_one_sentence():
+    with Path("/dev/full").open("w") as full:
+        words = [sys.executable, "-m", "explorer", "schedules"]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("explorer: the output cannot be written")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_a_closed_output_is_no_traceback():
+    words = f"{sys.executable} -m explorer schedules >&-"
+    done = subprocess.run(["sh", "-c", words], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_numbers_too_small_to_divide_by_are_refused(capsys):
+    assert main(["simulate", "--forward", "1e-320"]) == 2
+    assert "needs 0, or a number from 1e-100 to 1e+100; got '1e-320'" in capsys.readouterr().err
+
+
+def test_what_stands_behind_the_dashes_goes_to_jupyterlab(monkeypatch, tmp_path, capsys):
+    served = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys.modules["explorer.cli.lab"], "_serve", lambda words, folder: served.append(words) or 0)
+    assert main(["lab", "--", "--port=9999"]) == 0
+    assert served[0][-1] == "--port=9999"
+    assert list(tmp_path.iterdir()) == []

@@ -51,11 +51,16 @@ def test_latency_between_ranks_is_from_row_to_column() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"forward": -1}, "forward is 0 or more and finite; got -1"),
-        ({"backward": float("nan")}, "backward is 0 or more and finite; got nan"),
-        ({"forward": float("inf")}, "forward is 0 or more and finite; got inf"),
-        ({"bandwidth": 0}, "bandwidth is above 0 and finite; got 0"),
+        ({"forward": -1}, "forward is 0 or more, .*; got -1; try 0"),
+        ({"backward": float("nan")}, "backward is 0 or more, .*; got nan"),
+        ({"forward": float("inf")}, "forward is 0 or more, .*; got inf"),
+        ({"bandwidth": 0}, "bandwidth is above 0, at most .* or infinite; got 0; try 1"),
         ({"time_factor": 0}, "time_factor is above 0"),
+        ({"forward": None}, "forward is 0 or more, .*; got None"),
+        ({"latency": None}, "latency is 0 or more, .*; got None"),
+        ({"forward": 1e308}, r"forward is 0 or more, .*; got 1e\+308"),
+        ({"forward": 10**400}, "forward is a number or an array of numbers; got '1000"),
+        ({"fixed": [1, 2]}, r"fixed is one number for all actions; got shape \(2,\)"),
         ({"latency": "fast"}, "latency is a number or an array of numbers; got 'fast'"),
     ],
 )

@@ -141,3 +141,47 @@ def test_ready_models_are_refused_by_name_and_size():
         ex.ready_model("gtp", n_stages=2, n_micro_batches=2)
     with pytest.raises(InputError, match="one of small, medium, large; got 'huge'"):
         ex.ready_model("mlp", n_stages=2, n_micro_batches=2, size="huge")
+
+
+class Doubled(nn.Linear):
+    """A layer whose forward is patched upon the object."""
+
+    def __init__(self):
+        super().__init__(4, 4)
+        inner = super().forward
+        self.forward = lambda x: inner(x) * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"hooks": ex.Stop()}, "hooks is a list of Hook objects; got Stop"),
+        ({"hooks": [ex.Stop]}, "got the class Stop"),
+        ({"hooks": None}, "hooks is a list of Hook objects; got NoneType"),
+        ({"links": 3}, "links is None or Costs; got int"),
+        ({"split_points": 3}, "split_points is a list of names; got 3"),
+        ({"clock": 3}, "a clock is called for the seconds now, a finite number; got 3"),
+        ({"clock": lambda: float("nan")}, "a finite number; got nan"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused_by_name(arguments, message):
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
+    layers, batch = [nn.Linear(4, 4), nn.Linear(4, 4)], (torch.ones(4, 4), torch.zeros(4, 4))
+    with pytest.raises(InputError, match=message) as caught:
+        ex.execute(program, layers, batch, loss=nn.functional.mse_loss, **arguments)
+    assert caught.value.argument == next(iter(arguments))
+
+
+def test_an_optimizer_of_other_parameters_is_refused():
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
+    layers, batch = [nn.Linear(4, 4), nn.Linear(4, 4)], (torch.ones(4, 4), torch.zeros(4, 4))
+    optimizer = lambda parameters: torch.optim.SGD(layers[0].parameters(), lr=0.1)  # noqa: E731
+    with pytest.raises(ModelError, match="this one holds others"):
+        ex.execute(program, layers, batch, loss=nn.functional.mse_loss, optimizer=optimizer)
+
+
+def test_a_forward_patched_upon_a_layer_is_refused_for_it_would_reach_the_callers():
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
+    batch = torch.ones(4, 4), torch.zeros(4, 4)
+    with pytest.raises(ModelError, match="the module 1 has one of its own; give it a class"):
+        ex.execute(program, [nn.Linear(4, 4), Doubled()], batch, loss=nn.functional.mse_loss)

@@ -5,6 +5,7 @@ import re
 import pytest
 
 import explorer as ex
+from explorer.errors import InputError
 from explorer.figures import write_html
 
 
@@ -28,5 +29,14 @@ def test_page_title_is_text(tmp_path):
 
 @pytest.mark.parametrize("path", ["missing/page.html", ".", "nul\0.html"])
 def test_path_that_cannot_be_written_is_refused(tmp_path, path):
-    with pytest.raises(ex.ExplorerError, match="a page needs a path that can be written"):
+    with pytest.raises(ex.ExplorerError, match=r"a page needs a path that can be written"):
         write_html(figure(), f"{tmp_path}/{path}")
+
+
+def test_what_is_no_figure_and_what_is_no_path_are_refused(tmp_path):
+    trace = ex.simulate(ex.schedule("1f1b", n_ranks=2, n_micro_batches=2))
+    with pytest.raises(InputError, match=r"a page shows a plotly figure; got Trace; draw one with explorer.timeline"):
+        ex.write_html(trace, tmp_path / "page.html")
+    for path in (None, 3, tmp_path, tmp_path / "absent" / "page.html"):
+        with pytest.raises(InputError, match=r"a page needs a path that can be written; got .*; try a file"):
+            ex.write_html(ex.timeline(trace), path)

@@ -216,3 +216,27 @@ def test_schedules_lists_each_with_what_it_needs() -> None:
     assert sorted(table.index) == NAMES
     assert table.summary.str.len().min() > 20
     assert "multiple of n_ranks" in table.needs["interleaved_1f1b"]
+
+
+def test_programs_that_no_memory_holds_are_refused_at_once() -> None:
+    with pytest.raises(ScheduleError, match=r"at most 20,000,000 pairs of stage and micro-batch; .* try fewer ranks"):
+        ex.schedule("1f1b", n_ranks=2**40, n_micro_batches=8)
+    with pytest.raises(ScheduleError, match="try 5000000 micro-batches") as caught:
+        ex.schedule("gpipe", n_ranks=4, n_micro_batches=2**40)
+    assert caught.value.legal == (5_000_000,)
+
+
+def test_numpys_small_integers_count_like_any_other() -> None:
+    small = ex.schedule("interleaved_1f1b", n_ranks=np.int8(100), n_micro_batches=np.int8(100))  # type: ignore[arg-type]
+    assert small.n_actions == 2 * 200 * 100
+
+
+def test_what_is_no_program_or_no_costs_is_refused() -> None:
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
+    for simulate in (ex.simulate, ex.simulate_events):
+        with pytest.raises(InputError, match="this needs a Program; got str"):
+            simulate("1f1b")  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"takes Costs; got RankShare; divide it with .for_program"):
+            simulate(program, ex.Costs.per_rank_share(forward=1))  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"takes Costs; got float; try Costs"):
+            simulate(program, 1.0)  # type: ignore[arg-type]
