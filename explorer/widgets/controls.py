@@ -11,9 +11,9 @@ import ipywidgets
 from explorer.errors import InputError
 from explorer.schedules import REGISTRY
 from explorer.widgets.field import Field
+from explorer.widgets.look import Look, show
 from explorer.widgets.settings import Settings
 
-_STYLE = {"description_width": "136px"}
 _MS = 1e3
 _GB = 1e9
 _MB = 1e6
@@ -29,20 +29,22 @@ _RERUNS = ("model", "schedule", "n_ranks", "n_chunks", "n_micro_batches")
 class Controls(ipywidgets.HBox):  # type: ignore[misc]
     """The fields by name; they wrap to as many columns as there is room for."""
 
-    def __init__(self, settings: Settings, models: Mapping[str, str]) -> None:
-        self.fields: dict[str, Field] = {
-            "model": Field(_dropdown("Model", _titles(models), settings.model)),
-            "schedule": Field(_dropdown("Schedule", _schedules(), settings.schedule)),
-            "n_ranks": Field(_counter("Ranks", settings.n_ranks, 64)),
-            "n_chunks": Field(_counter("Chunks a rank", settings.n_chunks or _chunks_of(settings.schedule), 8)),
-            "n_micro_batches": Field(_counter("Micro-batches", settings.n_micro_batches, 128)),
-            "n_steps": Field(_counter("Steps of a run", settings.n_steps, 20)),
-            "forward": Field(_logarithmic("Forward, ms", settings.forward * _MS)),
-            "backward_ratio": Field(_linear("Backward ÷ forward", settings.backward_ratio, 4.0, 0.1)),
-            "latency": Field(_linear("Latency, ms", settings.latency * _MS, 20.0, 0.5)),
-            "bandwidth": Field(_bandwidth(settings.bandwidth)),
-            "message_bytes": Field(_linear("Message, MB", settings.message_bytes / _MB, 64.0, 0.5)),
+    def __init__(self, settings: Settings, models: Mapping[str, str], look: Look) -> None:
+        chunks = settings.n_chunks or _chunks_of(settings.schedule)
+        controls = {
+            "model": _dropdown("Model", _titles(models), settings.model, look),
+            "schedule": _dropdown("Schedule", _schedules(), settings.schedule, look),
+            "n_ranks": _counter("Ranks", settings.n_ranks, 64, look),
+            "n_chunks": _counter("Chunks a rank", chunks, 8, look),
+            "n_micro_batches": _counter("Micro-batches", settings.n_micro_batches, 128, look),
+            "n_steps": _counter("Steps of a run", settings.n_steps, 20, look),
+            "forward": _logarithmic("Forward, ms", settings.forward * _MS, look),
+            "backward_ratio": _linear("Backward ÷ forward", settings.backward_ratio, 4.0, 0.1, look),
+            "latency": _linear("Latency, ms", settings.latency * _MS, 20.0, 0.5, look),
+            "bandwidth": _bandwidth(settings.bandwidth, look),
+            "message_bytes": _linear("Message, MB", settings.message_bytes / _MB, 64.0, 0.5, look),
         }
+        self.fields = {name: Field(control, look) for name, control in controls.items()}
         self._models = models
         self._chunks_chosen = settings.n_chunks is not None
         self._following = False
@@ -82,7 +84,7 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
         self.fields["schedule"].say(f"Exists for {REGISTRY[self.fields['schedule'].value].needs}")
         limited = math.isfinite(self.fields["bandwidth"].value)
         self.fields["message_bytes"].say("of the prediction; a run knows its own" if limited else "")
-        self.fields["message_bytes"].layout.display = None if limited else "none"
+        show(self.fields["message_bytes"], limited)
 
     def explain(self, error: InputError) -> bool:
         """Show `error` under the control at fault; whether there is one."""
@@ -134,36 +136,28 @@ def _schedules() -> list[tuple[str, str]]:
     return [(recipe.title, name) for name, recipe in REGISTRY.items()]
 
 
-def _dropdown(label: str, options: list[tuple[str, str]], value: str) -> Any:
-    return ipywidgets.Dropdown(options=options, value=value, description=label, style=_STYLE, layout=_wide())
+def _dropdown(label: str, options: list[tuple[str, str]], value: str, look: Look) -> Any:
+    return ipywidgets.Dropdown(options=options, value=value, description=label, style=look.lists, layout=look.wide)
 
 
-def _counter(label: str, value: int, most: int) -> Any:
-    return ipywidgets.IntSlider(value, 1, max(most, value), description=label, style=_STYLE, layout=_wide())
+def _counter(label: str, value: int, most: int, look: Look) -> Any:
+    return ipywidgets.IntSlider(value, 1, max(most, value), description=label, style=look.sliders, layout=look.wide)
 
 
-def _linear(label: str, value: float, most: float, step: float) -> Any:
-    limits = {"min": 0.0, "max": max(most, value), "step": step}
-    return ipywidgets.FloatSlider(
-        value, **limits, readout_format=".1f", description=label, style=_STYLE, layout=_wide()
-    )
+def _linear(label: str, value: float, most: float, step: float, look: Look) -> Any:
+    limits = {"min": 0.0, "max": max(most, value), "step": step, "readout_format": ".1f"}
+    return ipywidgets.FloatSlider(value, **limits, description=label, style=look.sliders, layout=look.wide)
 
 
-def _logarithmic(label: str, value: float) -> Any:
+def _logarithmic(label: str, value: float, look: Look) -> Any:
     highest = max(3.0, math.ceil(math.log10(value)))
-    limits = {"base": 10, "min": -1, "max": highest, "step": 0.05}
-    return ipywidgets.FloatLogSlider(
-        value, **limits, readout_format=".3g", description=label, style=_STYLE, layout=_wide()
-    )
+    limits = {"base": 10, "min": -1, "max": highest, "step": 0.05, "readout_format": ".3g"}
+    return ipywidgets.FloatLogSlider(value, **limits, description=label, style=look.sliders, layout=look.wide)
 
 
-def _bandwidth(value: float) -> Any:
+def _bandwidth(value: float, look: Look) -> Any:
     values = sorted({*_BANDWIDTHS, value}, reverse=True)
     options = [("unlimited" if math.isinf(one) else f"{one / _GB:g} GB/s", one) for one in values]
     return ipywidgets.SelectionSlider(
-        options=options, value=value, description="Bandwidth", style=_STYLE, layout=_wide()
+        options=options, value=value, description="Bandwidth", style=look.sliders, layout=look.wide
     )
-
-
-def _wide() -> Any:
-    return ipywidgets.Layout(width="100%")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from explorer.errors import ExplorerError
@@ -37,8 +34,7 @@ def explore(model: Any = None, *, run_on_change: bool | None = None, **settings:
         >>> ex.explore(n_ranks=4, n_micro_batches=8, forward=1.0)
         Explorer(schedule='1f1b', n_ranks=4, n_chunks=1, n_micro_batches=8, makespan=33, bubble_ratio=0.2727)
     """
-    with _without_slow_formats():
-        from explorer.widgets.explorer import Explorer
+    from explorer.widgets.explorer import Explorer
     from explorer.widgets.opening import read_own_model, read_settings
 
     own = read_own_model(model, {name: settings.pop(name) for name in _OWN if name in settings})
@@ -46,23 +42,6 @@ def explore(model: Any = None, *, run_on_change: bool | None = None, **settings:
     app = Explorer(begin, own, run_on_change=own is None if run_on_change is None else run_on_change)
     _import_engine_later(app)
     return app
-
-
-@contextmanager
-def _without_slow_formats() -> Iterator[None]:
-    """Spare plotly's import two seconds: through nbformat it builds a grammar of international addresses.
-
-    It is an optional part of jsonschema, which then checks no such addresses; nothing of a notebook has any.
-    """
-    name = "rfc3987_syntax"
-    spared = name not in sys.modules and "jsonschema" not in sys.modules
-    if spared:
-        sys.modules[name] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        if spared:
-            sys.modules.pop(name, None)
 
 
 def _import_engine_later(app: Explorer) -> None:

@@ -14,9 +14,9 @@ from explorer.core import Trace
 from explorer.errors import ExplorerError, InputError, RunStopped
 from explorer.widgets.closing import close_tree
 from explorer.widgets.controls import Controls, reruns
-from explorer.widgets.curves import curves
+from explorer.widgets.look import Look
 from explorer.widgets.models import OWN, OwnModel, starter, titles
-from explorer.widgets.numbers import numbers
+from explorer.widgets.numbers import Number, numbers
 from explorer.widgets.panel import RunPanel
 from explorer.widgets.picture import Frame, Picture
 from explorer.widgets.runner import Job, Runner
@@ -67,17 +67,14 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self.prediction: Prediction | None = None
         self.run: Run | None = None
         self._shown: Job | None = None  # the run in the picture; None: the prediction alone
-        self.controls = Controls(settings, titles(own))
-        self.panel = RunPanel(run_on_change=run_on_change)
-        self._numbers = ipywidgets.HTML()
-        self._note = ipywidgets.HTML()
-        self._note.add_class("pipeline-note")
+        look = Look()
+        self.controls = Controls(settings, titles(own), look)
+        self.panel = RunPanel(look, run_on_change=run_on_change)
         self._picture = Picture(self._lock)
         self._runner = Runner(
             on_start=self._begin, on_frame=self._follow, on_end=self._finish, ready=self._picture.ready
         )
-        parts = [self.controls, self.panel, self._numbers, self._picture.timeline, self._note]
-        super().__init__(parts)
+        super().__init__([self.controls, self.panel, self._picture.timeline])
         self.add_class("pipeline-explorer")
         self._closed = False
         self._predict()
@@ -145,8 +142,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self._picture.mark_stale(False)
         self.panel.tell(PREDICTED)
         self.panel.progress(0.0)
-        self._show(trace, None, trace.makespan, PREDICTED)
-        self._numbers.value = numbers(trace, None)
+        self._show(trace, None, trace.makespan, PREDICTED, numbers(trace, None))
         return True
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -222,21 +218,18 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
 
     def _show_run(self, predicted: Trace, measured: Trace, losses: list[float], parity: str) -> None:
         spans = [float(trace.events.end.max(initial=0.0)) for trace in (predicted, measured)]
-        self._show(predicted, measured if len(measured.events) else None, _calm(max(spans), spans[0]), MEASURED)
-        step = _whole_steps(measured, len(losses))
-        first = predicted.step(predicted.steps[0])
-        self._numbers.value = numbers(first, step, losses, parity)
+        said = numbers(predicted.step(predicted.steps[0]), _whole_steps(measured, len(losses)), losses, parity)
+        self._show(predicted, measured if len(measured.events) else None, _calm(max(spans), spans[0]), MEASURED, said)
 
-    def _show(self, predicted: Trace, measured: Trace | None, whole: float, origin: str) -> None:
+    def _show(
+        self, predicted: Trace, measured: Trace | None, whole: float, origin: str, said: tuple[Number, ...]
+    ) -> None:
         program = predicted.program
         label = (
             f"Pipeline timeline, {origin}: {program.n_ranks} ranks, {program.n_micro_batches} micro-batches, "
             f"makespan {predicted.makespan * 1e3:.4g} ms, idle {predicted.bubble_ratio:.0%} of ranks × makespan"
         )
-        note = curves(predicted, in_bytes=False).note
-        if self._note.value != note:
-            self._note.value = note
-        self._picture.show(Frame(predicted, measured, label, whole))
+        self._picture.show(Frame(predicted, measured, label, whole, said))
 
 
 def sentence(error: BaseException) -> str:

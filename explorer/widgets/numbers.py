@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from explorer.core import Trace
 
@@ -11,8 +11,18 @@ _MOST_RANKS = 8
 _MS = 1e3
 
 
-def numbers(predicted: Trace, measured: Trace | None, losses: Sequence[float] = (), parity: str = "") -> str:
-    """HTML of the measures of a step.
+class Number(NamedTuple):
+    """A measure: its name, its values in words, and what they are shares of."""
+
+    name: str
+    values: list[str]
+    of: str
+
+
+def numbers(
+    predicted: Trace, measured: Trace | None, losses: Sequence[float] = (), parity: str = ""
+) -> tuple[Number, ...]:
+    """The measures of a step.
 
     Args:
         predicted: the simulated trace.
@@ -21,32 +31,28 @@ def numbers(predicted: Trace, measured: Trace | None, losses: Sequence[float] = 
         parity: a sentence, or "".
     """
     traces = [predicted] if measured is None else [predicted, measured]
-    cells = [
-        _cell("makespan", [f"{trace.makespan * _MS:.4g} ms" for trace in traces], "of a step"),
-        _cell("bubble ratio", [f"{trace.bubble_ratio:.1%}" for trace in traces], "of ranks × makespan"),
-        _cell("bubble overhead", [f"{trace.bubble_overhead:.1%}" for trace in traces], "of busy time"),
-        _cell("idle per rank", [_idle(trace) for trace in traces], "ms of the makespan"),
-        _cell("peak in flight", [_few(trace.peak_in_flight.tolist()) for trace in traces], _chunk_unit(predicted)),
-        _cell("events", [f"{len(predicted.events):,}"], "a step"),
+
+    def both(name: str, of: str, say: Callable[[Trace], str]) -> Number:
+        values = [say(trace) for trace in traces]
+        words = ("predicted", "measured")
+        return Number(
+            name, values if measured is None else [f"{v} {w}" for v, w in zip(values, words, strict=True)], of
+        )
+
+    shown = [
+        both("makespan", "of a step", lambda trace: f"{trace.makespan * _MS:.4g} ms"),
+        both("bubble ratio", "of ranks × makespan", lambda trace: f"{trace.bubble_ratio:.1%}"),
+        both("bubble overhead", "of busy time", lambda trace: f"{trace.bubble_overhead:.1%}"),
+        both("idle per rank", "ms of the makespan", _idle),
+        both("peak in flight", _chunk_unit(predicted), lambda trace: _few(trace.peak_in_flight.tolist())),
+        Number("events", [f"{len(predicted.events):,}"], "a step"),
     ]
     if losses:
-        cells.append(
-            _cell(
-                "loss",
-                [" → ".join(f"{loss:.4g}" for loss in _ends(losses))],
-                f"of {len(losses)} step{'s' if len(losses) > 1 else ''}",
-            )
-        )
+        said = " → ".join(f"{loss:.4g}" for loss in _ends(losses))
+        shown.append(Number("loss", [said], f"of {len(losses)} step{'s' if len(losses) > 1 else ''}"))
     if parity:
-        cells.append(_cell("same as one process", [parity], "worst relative difference"))
-    return f'<div class="pipeline-numbers">{"".join(cells)}</div>'
-
-
-def _cell(name: str, values: list[str], of: str) -> str:
-    words = ["predicted", "measured"]
-    shown = values if len(values) == 1 else [f"{v} {word}" for v, word in zip(values, words, strict=True)]
-    lines = "<br>".join(f"<b>{html.escape(text)}</b>" for text in shown)
-    return f'<div class="pipeline-number">{html.escape(name)}<br>{lines}<small>{html.escape(of)}</small></div>'
+        shown.append(Number("same as one process", [parity], "worst relative difference"))
+    return tuple(shown)
 
 
 def _idle(trace: Trace) -> str:

@@ -6,6 +6,8 @@ import html
 
 import ipywidgets
 
+from explorer.widgets.look import Look
+
 
 class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
     """The buttons of a run, with its progress, its state in one sentence, and its error.
@@ -16,7 +18,7 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         on_change: the switch.
     """
 
-    def __init__(self, *, run_on_change: bool) -> None:
+    def __init__(self, look: Look, *, run_on_change: bool) -> None:
         narrow = ipywidgets.Layout(width="110px")
         self.run = ipywidgets.Button(description="Run", icon="play", button_style="primary", layout=narrow)
         self.stop = ipywidgets.Button(description="Stop", icon="stop", disabled=True, layout=narrow)
@@ -24,13 +26,11 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
             run_on_change, description="Run on change", indent=False, layout=ipywidgets.Layout(width="140px")
         )
         self._progress = ipywidgets.FloatProgress(0.0, min=0.0, max=1.0, layout=ipywidgets.Layout(width="180px"))
-        self._status = ipywidgets.HTML()
-        self._status.add_class("pipeline-status")
-        self._error = ipywidgets.HTML()
-        self._error.add_class("pipeline-explanation")
+        self._status = look.text("pipeline-status")
+        self._error = look.text("pipeline-explanation")
         parts = [self.run, self.stop, self.on_change, self._progress]
         row = ipywidgets.HBox(parts, layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"))
-        super().__init__([row, self._error, self._status])
+        super().__init__([row, self._error, self._status], layout=look.plain)
         self.add_class("pipeline-run")
         self.fail("")
 
@@ -55,9 +55,6 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         value = html.escape(text)
         if self._error.value != value:
             self._error.value = value
-        display = None if text else "none"
-        if self._error.layout.display != display:
-            self._error.layout.display = display
 
     def progress(self, done: float) -> None:
         """How much of the run is done, 0 to 1."""

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from explorer.core import Trace
+from explorer.core import Kind, Trace
 from explorer.widgets.columns import MS, pack, pack_lines
 from explorer.widgets.curves import Curves, curves, has_bytes
-from explorer.widgets.figure import axes, legends, live_figure, show_theme
-from explorer.widgets.timeline import Timeline
+from explorer.widgets.numbers import Number
+from explorer.widgets.timeline import LEGEND_KINDS, LEGENDED_AS, Timeline
 
 _PATIENCE = 0.7  # seconds after which a frame counts as painted: its page may be hidden or gone
 
@@ -27,12 +27,14 @@ class Frame:
         measured: of a run, or None.
         label: what a screen reader says.
         whole: the seconds it spans, from 0; frames of one run share it.
+        numbers: that belong to it.
     """
 
     predicted: Trace | None
     measured: Trace | None
     label: str
     whole: float
+    numbers: tuple[Number, ...] = ()
 
 
 class Picture:
@@ -45,8 +47,7 @@ class Picture:
 
     def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock
-        self._figure = live_figure()
-        self.timeline = Timeline(self._figure)
+        self.timeline = Timeline()
         self.ready = threading.Event()
         self.ready.set()
         self._waiting: Frame | None = None
@@ -55,7 +56,6 @@ class Picture:
         self._timer: threading.Timer | None = None
         self._closed = False
         self.timeline.observe(self._painted, "painted")
-        self.timeline.observe(self._theme, "dark")
 
     def show(self, frame: Frame) -> None:
         """Draw `frame`, now or as soon as the browser is done with the one before."""
@@ -98,6 +98,8 @@ class Picture:
             if before is None or frame.measured is not before.measured:
                 self.timeline.measured = _packed(frame.measured, n_ranks)
             self.timeline.lines = _packed_lines(predicted, measured)
+            self.timeline.numbers = [number._asdict() for number in frame.numbers]
+            self.timeline.note = _note(predicted, measured)
             self.timeline.label = frame.label
             self.timeline.seq += 1
 
@@ -119,22 +121,24 @@ class Picture:
             if self._waiting is not None and not self._closed:
                 self._draw(self._waiting)
 
-    def _theme(self, change: Any) -> None:
-        with self._lock:
-            show_theme(self._figure, dark=bool(change["new"]))
-
 
 def _view(frame: Frame, n_ranks: int, predicted: Curves | None, measured: Curves | None) -> dict[str, Any]:
-    """What plotly is to show: axes and legends."""
+    """What the axes and legends are to show."""
     shown = measured or predicted
     top = 1.08 * max((curve.top for curve in (predicted, measured) if curve), default=0.0) or 1.0
     kinds = _kinds(frame.predicted) | _kinds(frame.measured)
     return {
         "n_ranks": n_ranks,
         "whole": [0.0, frame.whole * MS * 1.005],
-        "axes": axes(n_ranks=n_ranks, top=top, title=shown.title if shown else ""),
-        "legends": legends(kinds, shown.ranks if shown else []),
+        "top": top,
+        "title": shown.title if shown else "",
+        "kinds": [place for place, kind in enumerate(LEGEND_KINDS) if kind in kinds],
     }
+
+
+def _note(predicted: Curves | None, measured: Curves | None) -> str:
+    shown = measured or predicted
+    return shown.note if shown else ""
 
 
 def _same_run(frame: Frame, before: Frame) -> bool:
@@ -157,8 +161,11 @@ def _packed_lines(predicted: Curves | None, measured: Curves | None) -> dict[str
     return {"ranks": shown.ranks if shown else [], "unit": shown.title if shown else "", **packed}
 
 
-def _kinds(trace: Trace | None) -> set[int]:
-    return set() if trace is None else {int(kind) for kind in np.flatnonzero(np.bincount(trace.events.kind))}
+def _kinds(trace: Trace | None) -> set[Kind]:
+    if trace is None:
+        return set()
+    kinds = {Kind(kind) for kind in np.flatnonzero(np.bincount(trace.events.kind)).tolist()}
+    return {LEGENDED_AS.get(kind, kind) for kind in kinds}
 
 
 def _curves(frame: Frame) -> tuple[Curves | None, Curves | None]:

@@ -1,8 +1,9 @@
-"""The canvas of bars inside the figure: what the browser is told, and what it tells."""
+"""The picture of the app: what the browser is told, and what it tells."""
 
 from __future__ import annotations
 
 import pathlib
+from dataclasses import asdict
 from typing import Any
 
 import anywidget
@@ -10,15 +11,18 @@ import traitlets
 
 from explorer.core import Kind
 from explorer.core.events import Origin
-from explorer.figures.palette import KIND_COLORS, KIND_INKS, KIND_LETTERS, KIND_TITLES, RANK_COLORS
+from explorer.figures.palette import DARK, KIND_COLORS, KIND_INKS, KIND_LETTERS, KIND_TITLES, LIGHT, RANK_COLORS
 
 # messages are legended by their sending end
 LEGEND_KINDS = (Kind.F, Kind.B, Kind.I, Kind.W, Kind.R, Kind.SEND_F, Kind.SEND_B, Kind.G, Kind.U)
-_LEGENDED_AS = {Kind.RECV_F: Kind.SEND_F, Kind.RECV_B: Kind.SEND_B}
+LEGENDED_AS = {Kind.RECV_F: Kind.SEND_F, Kind.RECV_B: Kind.SEND_B}
 _THIN = (Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B)
 _BROWSER = pathlib.Path(__file__).parent / "browser"
 # read as one module, in this order
-_SCRIPTS = ("columns.js", "bars.js", "lines.js", "axes.js", "interaction.js", "timeline.js")
+_SCRIPTS = (
+    *("columns.js", "scales.js", "axes.js", "bars.js", "lines.js", "paint.js"),
+    *("numbers.js", "legend.js", "hover.js", "zoom.js", "timeline.js"),
+)
 
 
 def _look() -> dict[str, Any]:
@@ -29,47 +33,59 @@ def _look() -> dict[str, Any]:
         "letters": [KIND_LETTERS[kind] for kind in Kind],
         "titles": [KIND_TITLES[kind] for kind in Kind],
         "thin": [kind in _THIN for kind in Kind],
-        "legend": [LEGEND_KINDS.index(_LEGENDED_AS.get(kind, kind)) for kind in Kind],
+        "legend": [LEGEND_KINDS.index(LEGENDED_AS.get(kind, kind)) for kind in Kind],
+        "keys": [_key(kind) for kind in LEGEND_KINDS],
+        "keyColors": [KIND_COLORS[kind] for kind in LEGEND_KINDS],
         "lines": list(RANK_COLORS),
-        "firstLine": len(LEGEND_KINDS),  # place of the first rank among the figure's traces
+        "light": asdict(LIGHT),
+        "dark": asdict(DARK),
         "origins": [origin.name.lower() for origin in Origin],
     }
 
 
+def _key(kind: Kind) -> str:
+    return f"{kind.name}  {KIND_TITLES[kind]}" if len(kind.name) == 1 else KIND_TITLES[kind]
+
+
 class Timeline(anywidget.AnyWidget):
-    """Bars and memory lines on canvases within `figure`'s two plots; it knows columns, not traces.
+    """Numbers, bars and memory lines with their axes and legends; it knows columns, not traces.
+
+    All of it is drawn by our own script on one canvas: a plotly figure with the same axes costs 5 MB of JavaScript
+    before the first picture, and each move of its axes takes the browser as long as all else together.
 
     Attributes:
-        figure: the plotly figure it draws into.
-        look: how kinds look.
-        view: `n_ranks`, `whole`, the stretch of time in ms, and attributes of plotly's `axes` and `legends`.
+        look: how kinds and themes look.
+        view: `n_ranks`; `whole`, the stretch of time in ms; `top` and `title` of the memory row; `kinds`, the places
+            in LEGEND_KINDS of those that occur.
         zoom: the stretch in ms that the user looks at, or empty for the whole.
+        hidden: what the user has switched off in the legends, as "kind 0" or "rank 0" by place.
         predicted: packed columns; faint where there are measured ones.
         measured: packed columns, or empty.
         lines: packed lines of the memory row, `predicted` and `measured`, with the `ranks` they are of and their unit.
+        numbers: measures, each with `name`, `values` and what they are shares `of`.
+        note: a line under the picture.
         label: what a screen reader says.
         stale: whether the picture is older than the controls.
         seq: number of the frame; sent with all that is new of it.
         painted: number of the frame the browser last painted.
-        dark: whether the page is.
     """
 
     _esm = "\n".join((_BROWSER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
     _css = (_BROWSER / "timeline.css").read_text(encoding="utf-8")
 
-    figure = anywidget.WidgetTrait().tag(sync=True)
     look = traitlets.Dict().tag(sync=True)
     view = traitlets.Dict().tag(sync=True)
     zoom: Any = traitlets.List().tag(sync=True)
+    hidden: Any = traitlets.List().tag(sync=True)
     predicted = traitlets.Dict().tag(sync=True)
     measured = traitlets.Dict().tag(sync=True)
     lines = traitlets.Dict().tag(sync=True)
+    numbers: Any = traitlets.List().tag(sync=True)
+    note = traitlets.Unicode("").tag(sync=True)
     label = traitlets.Unicode("").tag(sync=True)
     stale = traitlets.Bool(False).tag(sync=True)
     seq = traitlets.Int(0).tag(sync=True)
     painted = traitlets.Int(0).tag(sync=True)
-    dark = traitlets.Bool(False).tag(sync=True)
 
-    def __init__(self, figure: Any) -> None:
-        empty = {"n_ranks": 1, "whole": [0.0, 1.0], "axes": {}, "legends": {"name": [], "showlegend": []}}
-        super().__init__(figure=figure, look=_look(), view=empty)
+    def __init__(self) -> None:
+        super().__init__(look=_look(), view={"n_ranks": 1, "whole": [0.0, 1.0], "top": 1.0, "title": "", "kinds": []})

@@ -70,10 +70,10 @@ def test_run_shows_measured_numbers_losses_and_parity(open_app):
     finish(app)
     assert app.run.parity
     assert app._picture._drawn.measured is app.run.trace
-    shown = app._numbers.value
-    assert " measured</b>" in shown
-    assert "same as one process<br><b>yes" in shown
-    assert "of 3 steps" in shown
+    shown = {number["name"]: number for number in app.timeline.numbers}
+    assert shown["makespan"]["values"][1].endswith(" measured")
+    assert shown["same as one process"]["values"][0].startswith("yes")
+    assert shown["loss"]["of"] == "of 3 steps"
     assert app.panel.status.startswith("Ran your model · virtual ranks: measured operations, modelled placement")
 
 

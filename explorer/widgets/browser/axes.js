@@ -1,88 +1,64 @@
-// Moving plotly's axes and legends with each frame, and hearing how the reader moves them.
-//
-// Done here and not through the FigureWidget: its messages carry a mark that plotly takes for an unknown attribute, for
-// which it draws everything anew, ten times slower than moving an axis; and it answers each with its whole layout.
+// What is not data: the ground of both plots, grid, ticks and titles.
 
-const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+const FONT = "12px system-ui, sans-serif";
+const TALLEST_TICK = 15; // pixels between two names of lanes, at least
 
-// Plotly has laid the figure out, and the FigureWidget listens to it.
-function figureReady(graph, signal) {
-  return new Promise((resolve) => {
-    document.addEventListener("plotlywidget-after-render", ({ detail }) => {
-      if (detail.element === graph) resolve();
-    }, { signal });
-    signal.addEventListener("abort", resolve);
-  });
+function drawGround(pen, scales, theme) {
+  pen.fillStyle = theme.idle;
+  for (const { left, top, width, height } of [scales.lanes, scales.levels]) pen.fillRect(left, top, width, height);
 }
 
-// Lets `change` pass without a word to the FigureWidget, which would tell Python what Python just told us.
-function makeQuiet(graph) {
-  const emit = graph.emit, kept = ["plotly_relayout", "plotly_update"];
-  let changes = 0;
-  graph.emit = (name, data) => (changes && kept.includes(name) ? undefined : emit.call(graph, name, data));
-  return async (change) => {
-    changes += 1;
-    try {
-      await change();
-    } finally {
-      changes -= 1;
-    }
-  };
-}
-
-// Where the reader has zoomed to, else all of it.
-function wantedRange(model) {
-  const zoom = model.get("zoom");
-  return zoom.length ? zoom : model.get("view").whole;
-}
-
-// What of the view plotly does not show yet: attributes of the layout, and of the legends.
-function outstanding(graph, model, state) {
-  const view = model.get("view"), range = wantedRange(model), legends = {};
-  const layout = Object.fromEntries(
-    Object.entries(view.axes).filter(([name, value]) => !same(state.applied[name], value)),
-  );
-  // both, for of two axes that match each other the one left out may win when plotly draws everything anew
-  const axes = ["xaxis", "xaxis2"];
-  if (!axes.every((axis) => same(graph._fullLayout[axis].range.map(Number), range))) {
-    for (const axis of axes) layout[`${axis}.range`] = range;
+// Grid lines and time's numbers, below the lower plot.
+function drawTimes(pen, scales, theme) {
+  const { lanes, levels } = scales, bottom = levels.top + levels.height;
+  const { values, text } = ticks(scales.from, scales.to, scales.width / 95);
+  pen.textAlign = "center";
+  pen.textBaseline = "top";
+  for (const value of values) {
+    const x = Math.round(lanes.left + scales.x(value)) + 0.5;
+    pen.fillStyle = theme.grid;
+    for (const plot of [lanes, levels]) pen.fillRect(x - 0.5, plot.top, 1, plot.height);
+    pen.fillRect(x - 0.5, bottom, 1, 4);
+    pen.fillStyle = theme.text;
+    pen.fillText(text(value), x, bottom + 6);
   }
-  for (const name of ["name", "showlegend"]) {
-    if (!same(state.applied[name], view.legends[name])) legends[name] = view.legends[name];
-  }
-  state.applied = { ...view.axes, ...view.legends };
-  return { layout, legends };
+  pen.fillText("time, ms", lanes.left + lanes.width / 2, bottom + 21);
 }
 
-// Brings axes and legends to the view in at most one redraw of plotly's.
-async function applyView(graph, model, state) {
-  const { layout, legends } = outstanding(graph, model, state);
-  setReset(graph, model.get("view").whole);
-  if (Object.keys(legends).length) {
-    await window.Plotly.update(graph, legends, layout, [...model.get("view").legends.name.keys()]);
-  } else if (Object.keys(layout).length) {
-    await window.Plotly.relayout(graph, layout);
+function drawLaneNames(pen, scales, nRanks, theme) {
+  const every = Math.ceil(TALLEST_TICK / scales.lane);
+  pen.textAlign = "right";
+  pen.textBaseline = "middle";
+  pen.fillStyle = theme.text;
+  for (let rank = 0; rank < nRanks; rank += every) {
+    pen.fillText(`rank ${rank}`, scales.lanes.left - 6, scales.lanes.top + (rank + 0.5) * scales.lane);
   }
 }
 
-// Plotly's button and double click go back to the stretch that it drew first, unless told of another.
-function setReset(graph, [from, to]) {
-  for (const axis of [graph._fullLayout.xaxis, graph._fullLayout.xaxis2]) {
-    axis._rangeInitial0 = from;
-    axis._rangeInitial1 = to;
+function drawLevels(pen, scales, { top, title }, theme) {
+  const { left, top: above, width, height } = scales.levels;
+  const { values, text } = ticks(0, top, height / 28);
+  pen.textAlign = "right";
+  pen.textBaseline = "middle";
+  for (const value of values) {
+    const y = Math.round(above + scales.y(value));
+    pen.fillStyle = theme.grid;
+    pen.fillRect(left, y, width, 1);
+    pen.fillStyle = theme.text;
+    pen.fillText(text(value), left - 6, y);
   }
+  pen.save();
+  pen.translate(12, above + height / 2);
+  pen.rotate(-Math.PI / 2);
+  pen.textAlign = "center";
+  pen.fillText(title, 0, 0);
+  pen.restore();
 }
 
-// Keeps what the reader looks at, over frames and reloads.
-function followZoom(graph, model) {
-  const note = () => {
-    const range = graph._fullLayout.xaxis.range.map(Number);
-    model.set("zoom", same(range, model.get("view").whole) ? [] : range);
-  };
-  graph.on("plotly_relayouting", note);
-  graph.on("plotly_relayout", (change) => {
-    if (!Object.keys(change).some((name) => name.startsWith("xaxis"))) return;
-    note();
-    model.save_changes();
-  });
+function drawAxes(pen, scales, state, theme) {
+  pen.font = FONT;
+  drawGround(pen, scales, theme);
+  drawTimes(pen, scales, theme);
+  drawLaneNames(pen, scales, state.nRanks, theme);
+  drawLevels(pen, scales, state, theme);
 }

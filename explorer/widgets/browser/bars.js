@@ -81,7 +81,7 @@ function mixColumns(pixels, row, covered, kinds, rgb, width) {
 }
 
 function drawCoverage(pen, block, scales, state, ratio, inset) {
-  const width = Math.ceil(scales.width * ratio), height = Math.ceil(scales.height * ratio);
+  const width = Math.ceil(scales.width * ratio), height = Math.ceil(scales.lanes.height * ratio);
   const { canvas, image, pixels, covered } = state.raster(width, height);
   pixels.fill(0);
   const groups = new Map(); // the kinds of each (rank, thin)
@@ -121,12 +121,10 @@ function makeRaster(nKinds) {
   };
 }
 
-// ── painting: both blocks, the prediction under what was measured ────────────────────────────────────────────────
+// ── both blocks, the prediction under what was measured ──────────────────────────────────────────────────────────
 
-function paint(canvas, graph, state, el) {
-  const scales = (state.scales = makeScales(graph, state.nRanks, state.messages));
-  const ratio = window.devicePixelRatio || 1;
-  const pen = cleanPen(canvas, graph, scales, ratio);
+// Draws into a pen whose origin is the plot's; returns what it drew.
+function drawBars(pen, scales, state, ratio) {
   const drawn = { predicted: 0, measured: 0, mode: "rectangles" };
   for (const name of ["predicted", "measured"]) {
     const block = state[name];
@@ -144,29 +142,5 @@ function paint(canvas, graph, state, el) {
     }
   }
   pen.globalAlpha = 1;
-  el.dataset.barsDrawn = drawn.predicted;
-  el.dataset.measuredDrawn = drawn.measured;
-  el.dataset.mode = drawn.mode;
-}
-
-// A pen on the canvas, put over the plot that `scales` are of and wiped.
-function cleanPen(canvas, graph, scales, ratio) {
-  if (!canvas.isConnected) (graph.querySelector(".gl-container") || graph).appendChild(canvas);
-  fitCanvas(canvas, scales, ratio);
-  const pen = canvas.getContext("2d");
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.clearRect(0, 0, scales.width, scales.height);
-  return pen;
-}
-
-function fitCanvas(canvas, scales, ratio) {
-  const width = Math.round(scales.width * ratio), height = Math.round(scales.height * ratio);
-  if (canvas.width !== width || canvas.height !== height) {
-    canvas.width = width;
-    canvas.height = height;
-    canvas.style.width = `${scales.width}px`;
-    canvas.style.height = `${scales.height}px`;
-  }
-  canvas.style.left = `${scales.left}px`;
-  canvas.style.top = `${scales.top}px`;
+  return drawn;
 }

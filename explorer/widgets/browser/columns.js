@@ -33,27 +33,6 @@ function bisect(values, low, high, x) {
   return low;
 }
 
-// ── scales: where lanes and times are on the canvas ──────────────────────────────────────────────────────────────
-
-function makeScales(graph, nRanks, hasMessages) {
-  const { xaxis, yaxis } = graph._fullLayout;
-  const [from, to] = xaxis.range.map(Number);
-  const lane = yaxis._length / nRanks;
-  // compute fills the lane; messages get a strip of their own below it
-  const [top, height] = hasMessages ? [-0.42, 0.66] : [-0.4, 0.8];
-  return {
-    from, to, lane,
-    left: xaxis._offset, top: yaxis._offset, width: xaxis._length, height: yaxis._length,
-    perMs: xaxis._length / (to - from),
-    x(time) { return (time - from) * this.perMs; },
-    time(x) { return from + x / this.perMs; },
-    box(rank, thin, inset) {
-      if (thin) return [(rank + 0.5 + 0.29) * lane, 0.13 * lane];
-      return [(rank + 0.5 + top + inset) * lane, (height - 2 * inset) * lane];
-    },
-  };
-}
-
 // ── which bars are visible ───────────────────────────────────────────────────────────────────────────────────────
 
 // Calls visit(rank, kind, first, beyond) for each (rank, kind) with bars in sight; returns how many bars those are.
@@ -62,7 +41,7 @@ function eachVisible(block, scales, state, visit) {
   let count = 0;
   for (let rank = 0; rank < state.nRanks; rank++) {
     for (let kind = 0; kind < nKinds; kind++) {
-      if (state.hidden[state.style.legend[kind]]) continue;
+      if (isHidden(state, "kind", state.style.legend[kind])) continue;
       const group = rank * nKinds + kind;
       const begin = block.offset[group], end = block.offset[group + 1];
       if (begin === end) continue;

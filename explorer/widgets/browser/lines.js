@@ -9,22 +9,6 @@ function readLines(packed) {
   return lines;
 }
 
-// Where times and levels are in the lower plot.
-function lineScales(graph, state) {
-  const { xaxis2: xaxis, yaxis2: yaxis } = graph._fullLayout;
-  const top = Number(yaxis.range[1]);
-  const { from, perMs } = state.scales;
-  return {
-    left: xaxis._offset, top: yaxis._offset, width: xaxis._length, height: yaxis._length,
-    x(time) { return (time - from) * perMs; },
-    y(level) { return yaxis._length * (1 - level / top); },
-  };
-}
-
-function isHidden(state, place) {
-  return state.hidden[state.style.firstLine + place] === true;
-}
-
 function drawSteps(pen, block, place, scales) {
   const begin = block.offset[place], end = block.offset[place + 1];
   if (begin === end) return;
@@ -38,9 +22,7 @@ function drawSteps(pen, block, place, scales) {
   pen.stroke();
 }
 
-function paintLines(canvas, graph, state) {
-  const scales = (state.lineScales = lineScales(graph, state));
-  const pen = cleanPen(canvas, graph, scales, window.devicePixelRatio || 1);
+function drawLines(pen, scales, state) {
   const { predicted, measured } = state.lines;
   for (const block of [predicted, measured]) {
     if (!block) continue;
@@ -49,11 +31,13 @@ function paintLines(canvas, graph, state) {
     pen.lineWidth = faint ? 1.2 : 1.8;
     pen.globalAlpha = faint ? 0.75 : 1;
     for (let place = 0; place < block.n; place++) {
-      if (isHidden(state, place)) continue;
+      if (isHidden(state, "rank", place)) continue;
       pen.strokeStyle = state.style.lines[place % state.style.lines.length];
       drawSteps(pen, block, place, scales);
     }
   }
+  pen.globalAlpha = 1;
+  pen.setLineDash([]);
 }
 
 // What each line says at a place of the lower plot, as text; "" outside of all.
@@ -65,7 +49,9 @@ function levelsAt(state, x) {
   for (let place = 0; place < block.n; place++) {
     const begin = block.offset[place];
     const i = bisect(block.time, begin, block.offset[place + 1], time) - 1;
-    if (i >= begin && !isHidden(state, place)) texts.push(`rank ${ranks[place]}: ${Number(block.level[i].toPrecision(4))}`);
+    if (i >= begin && !isHidden(state, "rank", place)) {
+      texts.push(`rank ${ranks[place]}: ${Number(block.level[i].toPrecision(4))}`);
+    }
   }
   return texts.length ? [`${unit} at ${inMs(time)}`, ...texts].join("\n") : "";
 }

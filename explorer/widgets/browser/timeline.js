@@ -1,19 +1,17 @@
-// The bars of a pipeline timeline and the lines of its memory row, on canvases inside the two plots of a plotly figure.
+// A pipeline timeline and its memory row on one canvas, with the numbers above and legends around it.
 //
-// Plotly draws axes, legends and mode bar, and keeps zoom and pan; this draws the rest at whatever stretch of time
-// plotly shows. Columns come sorted by (lane, kind, start), so what is visible is found by bisection.
+// Columns come sorted by (lane, kind, start), so what is visible is found by bisection, at whatever stretch of time.
 
 function makeState(model) {
   const style = model.get("look");
   const rgb = style.colors.map((color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)));
-  return { style, rgb, hidden: [], applied: {}, sent: {}, scales: null, raster: makeRaster(style.colors.length) };
+  return { style, rgb, hidden: new Set(model.get("hidden")), sent: {}, pixels: null, scales: null, raster: makeRaster(style.colors.length) };
 }
 
 // Takes over what of the frame is new; a column that was not sent again is the same object.
 function readFrame(model, state) {
-  const view = model.get("view");
-  state.nRanks = view.n_ranks;
-  state.whole = view.whole;
+  const { n_ranks: nRanks, whole, top, title, kinds } = model.get("view"), zoom = model.get("zoom");
+  Object.assign(state, { nRanks, whole, top, title, kinds, range: zoom.length ? zoom : whole });
   for (const [name, read] of [["predicted", readBlock], ["measured", readBlock], ["lines", readLines]]) {
     const packed = model.get(name);
     if (state.sent[name] === packed) continue;
@@ -32,60 +30,79 @@ function acknowledge(model, el, seq) {
   }));
 }
 
-// Shows each frame, axes and bars in one paint, and paints again when plotly moves.
-function makeFrames(graph, el, model, state, signal) {
-  const [bars, lines] = ["bars", "lines"].map(() => document.createElement("canvas"));
-  for (const each of [bars, lines]) each.className = "pipeline-canvas";
-  const quietly = makeQuiet(graph);
-  let moving = 0, queued = false;
-  const repaint = () => { queued = false; paint(bars, graph, state, el); paintLines(lines, graph, state); };
-  graph.on("plotly_relayouting", () => {
-    if (!queued) requestAnimationFrame(repaint);
+// Paints at most once for each frame of the screen.
+function makeRepaint(canvas, state, el) {
+  let queued = false;
+  return () => {
+    if (!queued) requestAnimationFrame(() => { queued = false; paint(canvas, state, el); });
     queued = true;
-  });
-  graph.on("plotly_afterplot", () => {
-    state.hidden = graph._fullData.map((trace) => trace.visible !== true);
-    if (!moving) repaint();
-  });
-  return async () => {
-    const seq = model.get("seq");
-    readFrame(model, state);
-    moving += 1;
-    await quietly(() => applyView(graph, model, state)); // as a rule without leaving this task: one paint shows all
-    moving -= 1;
-    if (signal.aborted) return;
-    repaint();
-    acknowledge(model, el, seq);
   };
 }
 
-async function render({ model, el, host, signal }) {
-  el.classList.add("pipeline-timeline");
-  const graph = document.createElement("div");
-  el.appendChild(graph);
-  const ready = figureReady(graph, signal);
-  const figure = await host.getWidget(model.get("figure"));
-  await figure.render({ el: graph, signal });
-  await ready;
-  if (signal.aborted) return;
+// The size when it was last seen stays while the page hides it, as JupyterLab does for a change of theme.
+function followSize(canvas, state, el, signal) {
+  const observer = new ResizeObserver(([{ contentRect: { width, height } }]) => {
+    if (!width) return;
+    state.pixels = { width, height };
+    paint(canvas, state, el);
+  });
+  observer.observe(canvas);
+  signal.addEventListener("abort", () => observer.disconnect());
+}
 
+function followTheme(repaint, signal) {
+  const observer = new MutationObserver(repaint);
+  observer.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
+  signal.addEventListener("abort", () => observer.disconnect());
+}
+
+function element(name, className, ...children) {
+  const made = document.createElement(name);
+  made.className = className;
+  made.append(...children);
+  return made;
+}
+
+function render({ model, el, signal }) {
   const state = makeState(model);
-  const show = makeFrames(graph, el, model, state, signal);
+  const canvas = element("canvas", "pipeline-canvas"), numbers = element("div", "pipeline-numbers"), note = element("div", "pipeline-note");
+  const repaint = makeRepaint(canvas, state, el);
+  const zoom = makeZoom(model, state, repaint, signal);
+  const toggled = () => {
+    for (const [legend, entries] of legends) legend.update(entries(state));
+    model.set("hidden", [...state.hidden]);
+    model.save_changes();
+    repaint();
+  };
+  const legends = [[makeLegend("kind", state, toggled), kindEntries], [makeLegend("rank", state, toggled), rankEntries]];
+  const [[kinds], [ranks]] = legends;
+  el.classList.add("pipeline-timeline");
+  el.setAttribute("role", "figure");
+  const head = element("div", "pipeline-head", kinds.row, makeButtons(zoom));
+  el.append(numbers, head, element("div", "pipeline-plots", canvas), element("div", "pipeline-foot", note, ranks.row));
+
+  const show = () => {
+    readFrame(model, state);
+    showNumbers(numbers, model.get("numbers"));
+    note.textContent = model.get("note");
+    for (const [legend, entries] of legends) legend.update(entries(state));
+    paint(canvas, state, el);
+    acknowledge(model, el, model.get("seq"));
+  };
   const listen = (event, react) => {
     model.on(event, react);
     signal.addEventListener("abort", () => model.off(event, react));
     react();
   };
-  listen("change:seq", show);
   listen("change:label", () => el.setAttribute("aria-label", model.get("label")));
   listen("change:stale", () => { el.dataset.stale = model.get("stale"); });
-
-  el.setAttribute("role", "figure");
-  followZoom(graph, model);
-  addHover(graph, el, state, signal);
-  addKeyboard(graph, el, state, signal);
-  followSize(graph, el, signal);
-  followTheme(model, signal);
+  listen("change:seq", show);
+  addHover(canvas, state, signal);
+  addDrag(canvas, state, zoom, signal);
+  addWheel(canvas, state, zoom, signal);
+  addKeyboard(el, zoom, signal);
+  followSize(canvas, state, el, signal);
+  followTheme(repaint, signal);
 }
 
 export default { render };

@@ -1,0 +1,65 @@
+// What is under the pointer, in words.
+
+// The bar at a place on the lanes: measured before predicted, messages in their own strip.
+function barAt(state, x, y) {
+  const { scales, style } = state;
+  const rank = Math.floor(y / scales.lane), time = scales.time(x);
+  if (rank < 0 || rank >= state.nRanks) return null;
+  const [stripTop] = scales.box(rank, true, 0);
+  const thin = state.messages && y >= stripTop;
+  for (const block of [state.measured, state.predicted]) {
+    if (!block) continue;
+    for (let kind = 0; kind < style.colors.length; kind++) {
+      if (style.thin[kind] !== thin || isHidden(state, "kind", style.legend[kind])) continue;
+      const group = rank * style.colors.length + kind;
+      const i = bisect(block.start, block.offset[group], block.offset[group + 1], time) - 1;
+      if (i >= block.offset[group] && block.start[i] + block.duration[i] >= time) return { block, kind, rank, i };
+    }
+  }
+  return null;
+}
+
+const inMs = (value) => `${Number(value.toPrecision(4))} ms`;
+
+function describe({ block, kind, rank, i }, style) {
+  const microBatch = block.micro_batch[i] === NO_MICRO_BATCH ? "" : ` · micro-batch ${block.micro_batch[i]}`;
+  const lines = [
+    `${style.letters[kind]}  ${style.titles[kind]}`,
+    `rank ${rank} · stage ${block.stage[i]}${microBatch}`,
+    `start ${inMs(block.start[i])}`,
+    `duration ${inMs(block.duration[i])}`,
+  ];
+  if (block.wait[i] > 0) lines.push(`waited ${inMs(block.wait[i])} before it`);
+  lines.push(style.origins[block.origin[i]]);
+  return lines.join("\n");
+}
+
+// What there is to say of a place on the canvas, "" if nothing.
+function textAt(state, x, y) {
+  const { lanes, levels } = state.scales;
+  if (within(levels, x, y)) return levelsAt(state, x - levels.left);
+  if (!within(lanes, x, y)) return "";
+  const bar = barAt(state, x - lanes.left, y - lanes.top);
+  return bar ? describe(bar, state.style) : "";
+}
+
+function addHover(canvas, state, signal) {
+  const tip = document.createElement("div");
+  tip.className = "pipeline-tooltip";
+  tip.setAttribute("role", "tooltip");
+  canvas.after(tip);
+  const hide = () => { tip.style.display = "none"; };
+  canvas.addEventListener("mousemove", (event) => {
+    if (!state.scales || event.buttons) return hide();
+    const frame = canvas.getBoundingClientRect();
+    const x = event.clientX - frame.left, y = event.clientY - frame.top;
+    const text = textAt(state, x, y);
+    if (!text) return hide();
+    tip.textContent = text;
+    tip.style.display = "block";
+    const beyond = x + 14 + tip.offsetWidth > frame.width;
+    tip.style.left = `${beyond ? Math.max(x - 14 - tip.offsetWidth, 0) : x + 14}px`;
+    tip.style.top = `${y + 14}px`;
+  }, { signal });
+  canvas.addEventListener("mouseleave", hide, { signal });
+}
