@@ -6,10 +6,12 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from explorer.cli import execute, lab, schedules, simulate
-from explorer.cli.arguments import Parser
 from explorer.errors import ExplorerError, RunError
+
+if TYPE_CHECKING:
+    from explorer.cli.arguments import Parser
 
 FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 
@@ -52,6 +54,10 @@ def _at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _parser() -> Parser:
+    """The parser; with it come the imports, which Ctrl-C may then interrupt without a traceback."""
+    from explorer.cli import execute, lab, schedules, simulate
+    from explorer.cli.arguments import Parser
+
     parser = Parser(prog="explorer", description="See, predict and really run pipeline-parallel training.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for command in (simulate, execute, schedules, lab):

@@ -13,6 +13,8 @@ from explorer.core import Events, Kind
 MS = 1e3  # the browser's unit of time is the axis's: milliseconds
 _FINEST = 2.0**-17  # of the whole, still told apart by 24 bits with a margin for zooming in
 
+_ROUNDING = 1e-12  # of the whole
+
 
 class Column(NamedTuple):
     """One column as the browser reads it: the name of its type, and its bytes."""
@@ -27,24 +29,29 @@ def pack(events: Events, n_ranks: int) -> dict[str, Any]:
     Returns:
         `n`, the number of events; `longest` and `end` in ms; `offset`, (n_ranks · n_kinds + 1,), where the events of
         each (rank, kind) begin; and (n,) columns `start`, `duration` and `wait` in ms, `stage`, `micro_batch`
-        (65535 where there is none) and `origin`.
+        (65535 where there is none) and `origin`, all but the starts in short: see `_short`.
     """
     key = events.rank.astype(np.int16) * len(Kind) + events.kind
     order = _order(key, events.start)
     start, duration = events.start[order] * MS, (events.end - events.start)[order] * MS
     end = float(events.end.max(initial=0.0)) * MS
     offset = np.searchsorted(key[order], np.arange(n_ranks * len(Kind) + 1))
-    columns = {
-        "offset": offset.astype(np.uint32),
-        "start": _compact(start, duration, end),
+    columns: dict[str, npt.NDArray[Any]] = {
         "duration": duration.astype(np.float32),
-        "wait": (events.wait[order] * MS).astype(np.float32),
+        "wait": _without_rounding(events.wait[order] * MS, end).astype(np.float32),
         "stage": events.stage[order].astype(np.uint16),
         "micro_batch": events.micro_batch[order].astype(np.uint16),
         "origin": events.origin[order].astype(np.uint8),
     }
-    packed = {name: _column(column)._asdict() for name, column in columns.items()}
-    return {"n": len(events), "longest": float(duration.max(initial=0.0)), "end": end, **packed}
+    groups = _Groups(offset)
+    return {
+        "n": len(events),
+        "longest": float(duration.max(initial=0.0)),
+        "end": end,
+        "offset": _column(offset.astype(np.uint32))._asdict(),
+        "start": _column(_compact(start, duration, end))._asdict(),
+        **{name: _short(column, groups, counts=name == "micro_batch") for name, column in columns.items()},
+    }
 
 
 def pack_lines(lines: Sequence[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]) -> dict[str, Any]:
@@ -61,12 +68,54 @@ def pack_lines(lines: Sequence[tuple[npt.NDArray[np.float64], npt.NDArray[np.flo
     return {"n": len(lines), **{name: _column(column)._asdict() for name, column in columns.items()}}
 
 
+class _Groups:
+    """The events of each (rank, kind).
+
+    Attributes:
+        begins: (n_groups,), place of the first event of each group that has any.
+        middles: (n_groups,), place of one in its middle, which is more like the others.
+        group: (n,), the group of each event, counted as above.
+        place: (n,), an event's place within its group.
+    """
+
+    def __init__(self, offset: npt.NDArray[np.int64]) -> None:
+        sizes = np.diff(offset)
+        some = sizes > 0
+        self.begins, sizes = offset[:-1][some], sizes[some]
+        self.middles = self.begins + sizes // 2
+        self.group = np.repeat(np.arange(len(sizes)), sizes)
+        self.place = np.arange(len(self.group)) - self.begins[self.group]
+
+
+def _short(column: npt.NDArray[Any], groups: _Groups, *, counts: bool) -> dict[str, Any]:
+    """A column in which most events of a group are alike, or count on, as what they have in common and the others.
+
+    Returns:
+        `base`, a value for each group; `step`, by which the next event of a group is greater, 0 or 1; and `at` and
+        `value`, places and values of the events for which that is not so. Or the whole column, where many differ.
+    """
+    base = column[groups.begins if counts else groups.middles]
+    common = base[groups.group]
+    if counts:
+        common = common + groups.place.astype(column.dtype)
+    other = np.flatnonzero(column != common)
+    if 2 * len(other) > len(column):
+        return _column(column)._asdict()
+    parts = {"base": base, "at": other.astype(np.uint32), "value": column[other]}
+    return {"step": int(counts), **{name: _column(part)._asdict() for name, part in parts.items()}}
+
+
 def _order(key: npt.NDArray[np.int16], start: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """By key, then start. Simulated events come in order of start, and then a radix sort of the keys is enough."""
     order = np.argsort(key, kind="stable")
     sorted_key, sorted_start = key[order], start[order]
     in_order = (np.diff(sorted_start) >= 0) | (np.diff(sorted_key) > 0)
     return order if in_order.all() else np.lexsort((start, key))
+
+
+def _without_rounding(wait: npt.NDArray[np.float64], end: float) -> npt.NDArray[np.float64]:
+    """Waits that come from adding up times in another order are none."""
+    return np.where(wait > end * _ROUNDING, wait, 0.0)
 
 
 def _compact(

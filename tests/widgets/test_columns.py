@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import explorer as ex
 from explorer.widgets.columns import pack
@@ -13,10 +14,24 @@ def _read(column):
     return np.frombuffer(column["data"], column["dtype"])
 
 
+def _unpack(packed, name):
+    """As the browser does."""
+    column = packed[name]
+    if "data" in column:
+        return _read(column)
+    offset = _read(packed["offset"])
+    base, at, value = (_read(column[part]) for part in ("base", "at", "value"))
+    sizes = np.diff(offset)
+    whole = np.repeat(base, sizes[sizes > 0])
+    whole = whole + column["step"] * (np.arange(len(whole)) - np.repeat(offset[:-1], sizes)).astype(base.dtype)
+    whole[at] = value
+    return whole
+
+
 def test_pack_finds_each_rank_and_kind_by_offset():
     program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
     packed = pack(ex.simulate(program).events, 2)
-    offset, start, micro_batch = (_read(packed[name]) for name in ("offset", "start", "micro_batch"))
+    offset, start, micro_batch = (_unpack(packed, name) for name in ("offset", "start", "micro_batch"))
     backwards = slice(offset[N_KINDS + ex.Kind.B], offset[N_KINDS + ex.Kind.B + 1])
     # rank 1: F0 at 1, B0 from 2 to 4, F1 at 4, B1 from 5: in milliseconds
     assert start[backwards].tolist() == [2000.0, 5000.0]
@@ -28,6 +43,33 @@ def test_pack_sorts_events_in_any_order():
     events = ex.simulate(ex.schedule("gpipe", n_ranks=4, n_micro_batches=8)).events
     shuffled = events.take(np.random.default_rng(0).permutation(len(events)))
     assert bytes(pack(shuffled, 4)["start"]["data"]) == bytes(pack(events, 4)["start"]["data"])
+
+
+@pytest.mark.parametrize("name", ["1f1b", "interleaved_1f1b"])
+def test_what_is_packed_in_short_is_what_it_was(name):
+    program = ex.schedule(name, n_ranks=4, n_micro_batches=16)
+    costs = ex.Costs(forward=[1.0, 1.5, 0.5, 1.0, 2.0, 1.0, 1.0, 1.0][: program.n_stages], latency=0.1)
+    events = ex.simulate(program, costs).events
+    packed = pack(events, 4)
+    order = np.lexsort((events.start, events.kind, events.rank))
+    for column in ("duration", "wait", "stage", "micro_batch", "origin"):
+        expected = {"duration": (events.end - events.start) * 1e3, "wait": events.wait * 1e3}.get(column)
+        if expected is None:
+            expected = getattr(events, column)
+        unpacked = _unpack(packed, column)
+        assert unpacked.tolist() == expected[order].astype(unpacked.dtype).tolist()
+
+
+def test_equal_operations_take_few_bytes():
+    events = ex.simulate(ex.schedule("1f1b", n_ranks=64, n_micro_batches=512)).events
+    packed = pack(events, 64)
+    n_bytes = sum(
+        part["data"].nbytes
+        for column in packed.values()
+        if isinstance(column, dict)
+        for part in ([column] if "data" in column else [column[name] for name in ("base", "at", "value")])
+    )
+    assert n_bytes < 7 * len(events)
 
 
 def test_thin_keeps_the_peak():

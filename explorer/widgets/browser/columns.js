@@ -13,10 +13,28 @@ function readColumn({ dtype, data }) {
   return new ARRAYS[dtype](data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
 }
 
+// What the events of a group have in common, and those for which it is not so; or a whole column.
+function readShort(packed, offset) {
+  if (packed.data) return readColumn(packed);
+  const { base, at, value } = readColumns(packed, ["base", "at", "value"]);
+  const column = new base.constructor(offset[offset.length - 1]);
+  for (let group = 0, filled = 0; group + 1 < offset.length; group++) {
+    const begin = offset[group], end = offset[group + 1];
+    if (begin === end) continue;
+    column.fill(base[filled], begin, end);
+    if (packed.step) for (let i = begin; i < end; i++) column[i] += i - begin;
+    filled += 1;
+  }
+  for (let i = 0; i < at.length; i++) column[at[i]] = value[i];
+  return column;
+}
+
 function readBlock(packed) {
   if (!packed || !packed.n) return null;
-  const names = ["offset", "start", "duration", "wait", "stage", "micro_batch", "origin"];
-  return { n: packed.n, longest: packed.longest, ...readColumns(packed, names) };
+  const { offset, start } = readColumns(packed, ["offset", "start"]);
+  const names = ["duration", "wait", "stage", "micro_batch", "origin"];
+  const short = Object.fromEntries(names.map((name) => [name, readShort(packed[name], offset)]));
+  return { n: packed.n, longest: packed.longest, offset, start, ...short };
 }
 
 function readColumns(packed, names) {
