@@ -11,6 +11,8 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import pandas as pd
 
+_ROUNDING = 1e-12  # of the latest time
+
 
 @dataclass(frozen=True, eq=False)
 class Levels:
@@ -53,7 +55,7 @@ class Levels:
         running = np.concatenate([[0], np.cumsum(delta, dtype=np.int64)])
         group = np.cumsum(new_group[:-1]) - 1
         level = running[1:] - running[np.flatnonzero(new_group[:-1])[group]] if len(rank) else running[1:]
-        last_of_instant = (new_group | _differs(time))[1:]
+        last_of_instant = (new_group | _later(time))[1:]
         offsets = np.searchsorted(rank[last_of_instant], np.arange(n_ranks + 1)).astype(np.int64)
         return cls(time[last_of_instant], level[last_of_instant], offsets)
 
@@ -77,6 +79,12 @@ class Levels:
 
         rank = np.repeat(np.arange(self.n_ranks), np.diff(self.offsets))
         return pd.DataFrame({"rank": rank, "time": self.time, level: self.level})
+
+
+def _later(time: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """(n + 1,) as `_differs`, but times that only rounding keeps apart are one instant."""
+    least = _ROUNDING * float(np.abs(time).max(initial=0.0))
+    return np.concatenate([[True], np.abs(np.diff(time)) > least, [True]])[: len(time) + 1]
 
 
 def _differs(column: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from explorer.core import Costs, Events, Graph, Kind, MemoryChanges, Origin, Tra
 from explorer.simulate import lay_out, simulate, slot_times
 
 Floats = npt.NDArray[np.float64]
+_Table = TypeVar("_Table", Events, MemoryChanges)
 
 
 @dataclass
@@ -105,15 +107,17 @@ class Forecast:
 
     def trace(self, begins: list[float]) -> Trace:
         """The expected trace of as many steps as there are `begins`, each begun there, in seconds."""
-        base = self._step
-        events = [replace(shift(base.events, begin), step=_all(k, base.events)) for k, begin in enumerate(begins)]
-        memory = [
-            replace(base.memory, time=base.memory.time + begin, step=_all(k, base.memory))
-            for k, begin in enumerate(begins)
-        ]
-        tables = Events.concatenate(*events), base.program, MemoryChanges.concatenate(*memory)
-        return Trace(*tables, costs=base.costs)
+        at = np.array(begins)
+        events, memory = _repeat(self._step.events, at), _repeat(self._step.memory, at)
+        return Trace(events, self._step.program, memory, costs=self._step.costs)
 
 
-def _all(step: int, table: Events | MemoryChanges) -> npt.NDArray[np.int32]:
-    return np.full(len(table), step, np.int32)
+def _repeat(step: _Table, begins: Floats) -> _Table:
+    """A step's rows once for each of `begins`, as many seconds later."""
+    columns = {name: np.tile(column, len(begins)) for name, column in step.columns().items()}
+    later = np.repeat(begins, len(step))
+    for name in ("start", "end", "time"):
+        if name in columns:
+            columns[name] = columns[name] + later
+    columns["step"] = np.repeat(np.arange(len(begins), dtype=np.int32), len(step))
+    return type(step)(**columns)

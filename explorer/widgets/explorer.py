@@ -72,7 +72,10 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self.panel = RunPanel(look, run_on_change=run_on_change)
         self._picture = Picture(self._lock)
         self._runner = Runner(
-            on_start=self._begin, on_frame=self._follow, on_end=self._finish, ready=self._picture.ready
+            on_start=self._begin,
+            on_frame=self._follow,
+            on_end=self._finish,
+            has_room=lambda: self._picture.has_room(live=True),
         )
         super().__init__([self.controls, self.panel, self._picture.timeline])
         self.add_class("pipeline-explorer")
@@ -142,7 +145,8 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self._picture.mark_stale(False)
         self.panel.tell(PREDICTED)
         self.panel.progress(0.0)
-        self._show(trace, None, trace.makespan, PREDICTED, numbers(trace, None))
+        said = numbers(trace, None)
+        self._picture.show(Frame(trace, None, _label(trace, PREDICTED, said), trace.makespan, said))
         return True
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -188,7 +192,9 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         measured = job.recorder.trace()
         self.panel.progress(job.recorder.progress)
         self.panel.tell(f"Running {self._title(job)} · {MEASURED}. {_FAINT}")
-        self._show_run(predicted, measured, job.recorder.losses, "")
+        losses = job.recorder.losses
+        said = numbers(predicted.step(0), measured.step(len(losses) - 1) if losses else None, losses)
+        self._show_run(predicted, measured, said, live=True)
 
     @_shown_in_app
     def _finish(self, job: Job, run: Run | None, error: BaseException | None) -> None:
@@ -200,7 +206,8 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             self.panel.progress(1.0)
             self.panel.tell(f"Ran {self._title(job)} · {MEASURED}. {_FAINT}")
             predicted = run.predicted or job.prediction.trace
-            self._show_run(predicted, run.trace, run.losses, _parity(run))
+            said = numbers(predicted.step(0), run.trace, run.losses, _parity(run))
+            self._show_run(predicted, run.trace, said)
         elif isinstance(error, RunStopped):
             self.panel.tell(f"Stopped at {job.recorder.progress:.0%} · {MEASURED}. {_FAINT}")
         elif error is not None:
@@ -216,20 +223,12 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
 
     # ── the picture ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _show_run(self, predicted: Trace, measured: Trace, losses: list[float], parity: str) -> None:
+    def _show_run(self, predicted: Trace, measured: Trace, said: tuple[Number, ...], *, live: bool = False) -> None:
         spans = [float(trace.events.end.max(initial=0.0)) for trace in (predicted, measured)]
-        said = numbers(predicted.step(predicted.steps[0]), _whole_steps(measured, len(losses)), losses, parity)
-        self._show(predicted, measured if len(measured.events) else None, _calm(max(spans), spans[0]), MEASURED, said)
-
-    def _show(
-        self, predicted: Trace, measured: Trace | None, whole: float, origin: str, said: tuple[Number, ...]
-    ) -> None:
-        program = predicted.program
-        label = (
-            f"Pipeline timeline, {origin}: {program.n_ranks} ranks, {program.n_micro_batches} micro-batches, "
-            f"makespan {predicted.makespan * 1e3:.4g} ms, idle {predicted.bubble_ratio:.0%} of ranks × makespan"
+        shown = measured if len(measured.events) else None
+        self._picture.show(
+            Frame(predicted, shown, _label(predicted, MEASURED, said), _calm(max(spans), spans[0]), said, live)
         )
-        self._picture.show(Frame(predicted, measured, label, whole, said))
 
 
 def sentence(error: BaseException) -> str:
@@ -240,25 +239,18 @@ def sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def _label(trace: Trace, origin: str, said: tuple[Number, ...]) -> str:
+    program = trace.program
+    values = "; ".join(f"{number.name} {' and '.join(number.values)}" for number in said)
+    return f"Pipeline timeline, {origin}: {program.n_ranks} ranks, {program.n_micro_batches} micro-batches; {values}"
+
+
 def _calm(until: float, expected: float) -> float:
     """The stretch to show: as expected, or a little more than was needed, so that it does not move with each frame."""
     if until <= expected * 1.02:
         return expected
     n_quarters = math.ceil((until / expected - 1) / 0.25)
     return float(expected * 1.25**n_quarters)
-
-
-def _whole_steps(measured: Trace, n_steps: int) -> Trace | None:
-    """The steps that are over: of the one that runs no measure is known yet."""
-    if not n_steps:
-        return None
-    return Trace(
-        measured.events.take(measured.events.step < n_steps),
-        measured.program,
-        measured.memory,
-        measured.costs,
-        measured.clock,
-    )
 
 
 def _parity(run: Run) -> str:

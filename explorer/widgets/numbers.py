@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from explorer.core import Trace
+from explorer.figures.units import Unit, time_unit
 
 _MOST_RANKS = 8
-_MS = 1e3
 
 
 class Number(NamedTuple):
@@ -31,6 +31,7 @@ def numbers(
         parity: a sentence, or "".
     """
     traces = [predicted] if measured is None else [predicted, measured]
+    unit = time_unit(predicted.makespan, "wall")  # the controls, too, are in seconds
 
     def both(name: str, of: str, say: Callable[[Trace], str]) -> Number:
         values = [say(trace) for trace in traces]
@@ -40,10 +41,10 @@ def numbers(
         )
 
     shown = [
-        both("makespan", "of a step", lambda trace: f"{trace.makespan * _MS:.4g} ms"),
+        both("makespan", "of a step", lambda trace: unit.show(trace.makespan)),
         both("bubble ratio", "of ranks × makespan", lambda trace: f"{trace.bubble_ratio:.1%}"),
         both("bubble overhead", "of busy time", lambda trace: f"{trace.bubble_overhead:.1%}"),
-        both("idle per rank", "ms of the makespan", _idle),
+        both("idle per rank", f"{unit.name} of the makespan", lambda trace: _idle(trace, unit)),
         both("peak in flight", _chunk_unit(predicted), lambda trace: _few(trace.peak_in_flight.tolist())),
         Number("events", [f"{len(predicted.events):,}"], "a step"),
     ]
@@ -55,8 +56,8 @@ def numbers(
     return tuple(shown)
 
 
-def _idle(trace: Trace) -> str:
-    return _few([f"{idle * _MS:.3g}" for idle in trace.idle_per_rank.tolist()])
+def _idle(trace: Trace, unit: Unit) -> str:
+    return _few([f"{idle * unit.factor:.3g}" for idle in trace.idle_per_rank.tolist()])
 
 
 def _few(values: Sequence[object]) -> str:

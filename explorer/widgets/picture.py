@@ -16,6 +16,9 @@ from explorer.widgets.numbers import Number
 from explorer.widgets.timeline import LEGEND_KINDS, LEGENDED_AS, Timeline
 
 _PATIENCE = 0.7  # seconds after which a frame counts as painted: its page may be hidden or gone
+# frames of a run that may be on their way at once: the browser answers but a few times a second, and through a kernel
+# that computes the answer takes some tenths of one
+_AHEAD = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +31,7 @@ class Frame:
         label: what a screen reader says.
         whole: the seconds it spans, from 0; frames of one run share it.
         numbers: that belong to it.
+        live: whether more will follow by themselves.
     """
 
     predicted: Trace | None
@@ -35,6 +39,7 @@ class Frame:
     label: str
     whole: float
     numbers: tuple[Number, ...] = ()
+    live: bool = False
 
 
 class Picture:
@@ -42,14 +47,11 @@ class Picture:
 
     Attributes:
         timeline: the widget to show.
-        ready: set while no frame is outstanding.
     """
 
     def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock
         self.timeline = Timeline()
-        self.ready = threading.Event()
-        self.ready.set()
         self._waiting: Frame | None = None
         self._drawn: Frame | None = None
         self._sent_at = 0.0
@@ -57,16 +59,23 @@ class Picture:
         self._closed = False
         self.timeline.observe(self._painted, "painted")
 
+    def has_room(self, *, live: bool) -> bool:
+        """Whether the browser takes another frame now; while it paints one, only a few of a run, and no other."""
+        outstanding = self.timeline.seq - self.timeline.painted
+        unseen = not self.timeline.painted  # nobody answers yet
+        most = _AHEAD if live else 1
+        return outstanding < most or unseen or time.monotonic() - self._sent_at >= _PATIENCE
+
     def show(self, frame: Frame) -> None:
         """Draw `frame`, now or as soon as the browser is done with the one before."""
         with self._lock:
             if self._closed:
                 return
-            if self.timeline.painted and not self.ready.is_set() and time.monotonic() - self._sent_at < _PATIENCE:
+            if self.has_room(live=frame.live):
+                self._draw(frame)
+            else:
                 self._waiting = frame
                 self._give_up_later()
-            else:
-                self._draw(frame)
 
     def mark_stale(self, stale: bool) -> None:
         """Say whether the picture is older than the controls."""
@@ -77,14 +86,12 @@ class Picture:
         with self._lock:
             self._closed = True
             self._waiting = None
-            self.ready.set()
             if self._timer:
                 self._timer.cancel()
             self.timeline.unobserve_all()
 
     def _draw(self, frame: Frame) -> None:
         self._waiting = None
-        self.ready.clear()
         self._sent_at = time.monotonic()
         before, self._drawn = self._drawn, frame
         n_ranks = (frame.measured or frame.predicted or _nothing()).n_ranks
@@ -105,10 +112,8 @@ class Picture:
 
     def _painted(self, _change: Any) -> None:
         with self._lock:
-            if self.timeline.painted >= self.timeline.seq:
-                self.ready.set()
-                if self._waiting is not None:
-                    self._draw(self._waiting)
+            if self._waiting is not None and self.has_room(live=self._waiting.live):
+                self._draw(self._waiting)
 
     def _give_up_later(self) -> None:
         if self._timer is None or not self._timer.is_alive():
@@ -130,6 +135,7 @@ def _view(frame: Frame, n_ranks: int, predicted: Curves | None, measured: Curves
     return {
         "n_ranks": n_ranks,
         "whole": [0.0, frame.whole * MS * 1.005],
+        "live": frame.live,
         "top": top,
         "title": shown.title if shown else "",
         "kinds": [place for place, kind in enumerate(LEGEND_KINDS) if kind in kinds],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 FRAMES_A_SECOND = 15
 _DEBOUNCE = 0.15  # seconds without a newer wish before a run on change begins
-_PATIENCE = 0.5  # seconds to wait for the browser before sending the next frame all the same
+
+_PATIENCE_AT_EXIT = 5.0  # seconds for the operation that runs
 
 
 @dataclass(eq=False)
@@ -46,16 +48,15 @@ class _Frames(Hook):
     operations that are being timed.
     """
 
-    def __init__(self, draw: Callable[[], None], ready: threading.Event) -> None:
-        self._draw, self._ready = draw, ready
+    def __init__(self, draw: Callable[[], None], has_room: Callable[[], bool]) -> None:
+        self._draw, self._has_room = draw, has_room
         self._last = time.monotonic()
 
     def slot_end(self, event: object) -> None:
-        """Draw, if it is time and the browser has painted the frame before."""
-        since = time.monotonic() - self._last
-        if since >= 1 / FRAMES_A_SECOND and (self._ready.is_set() or since >= _PATIENCE):
-            self._draw()
+        """Draw, if it is time and the browser keeps up."""
+        if time.monotonic() - self._last >= 1 / FRAMES_A_SECOND and self._has_room():
             self._last = time.monotonic()
+            self._draw()
 
 
 class Runner:
@@ -65,7 +66,7 @@ class Runner:
         on_start: called with the job that begins.
         on_frame: called with the job between two operations, at most 15 times a second.
         on_end: called with the job, its Run or None, and its error or None.
-        ready: set while the browser waits for a frame; none is drawn before.
+        has_room: whether the browser takes another frame now; none is drawn before.
     """
 
     def __init__(
@@ -74,10 +75,10 @@ class Runner:
         on_start: Callable[[Job], None],
         on_frame: Callable[[Job], None],
         on_end: Callable[[Job, Run | None, BaseException | None], None],
-        ready: threading.Event,
+        has_room: Callable[[], bool],
     ) -> None:
         self._on_start, self._on_frame, self._on_end = on_start, on_frame, on_end
-        self._ready = ready
+        self._has_room = has_room
         self._changed = threading.Condition()
         self._next: Job | None = None
         self._due = 0.0
@@ -103,6 +104,7 @@ class Runner:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="explorer-runner", daemon=True)
                 self._thread.start()
+                atexit.register(self._leave)
             self._changed.notify_all()
 
     def stop(self) -> None:
@@ -119,6 +121,7 @@ class Runner:
             self._closed = True
             self._changed.notify_all()
         self.stop()
+        atexit.unregister(self._leave)
 
     def join(self, timeout: float) -> bool:
         """Wait until the thread has ended after `close`; whether it has."""
@@ -126,6 +129,11 @@ class Runner:
             self._thread.join(timeout)
             return not self._thread.is_alive()
         return True
+
+    def _leave(self) -> None:
+        """Let no operation of torch's be under way when the interpreter is taken apart: that would abort it."""
+        self.close()
+        self.join(_PATIENCE_AT_EXIT)
 
     def _work(self) -> None:
         while (job := self._take()) is not None:
@@ -150,7 +158,7 @@ class Runner:
         run: Run | None = None
         error: BaseException | None = None
         self._on_start(job)
-        frames = _Frames(lambda: self._on_frame(job), self._ready)
+        frames = _Frames(lambda: self._on_frame(job), self._has_room)
         try:
             run = job.start([job.recorder, job.stop, frames])
         except RunStopped as stopped:

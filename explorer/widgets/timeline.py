@@ -56,7 +56,7 @@ class Timeline(anywidget.AnyWidget):
     Attributes:
         look: how kinds and themes look.
         view: `n_ranks`; `whole`, the stretch of time in ms; `top` and `title` of the memory row; `kinds`, the places
-            in LEGEND_KINDS of those that occur.
+            in LEGEND_KINDS of those that occur; `live`, whether more frames follow by themselves.
         zoom: the stretch in ms that the user looks at, or empty for the whole.
         hidden: what the user has switched off in the legends, as "kind 0" or "rank 0" by place.
         predicted: packed columns; faint where there are measured ones.
@@ -88,4 +88,6 @@ class Timeline(anywidget.AnyWidget):
     painted = traitlets.Int(0).tag(sync=True)
 
     def __init__(self) -> None:
-        super().__init__(look=_look(), view={"n_ranks": 1, "whole": [0.0, 1.0], "top": 1.0, "title": "", "kinds": []})
+        super().__init__(
+            look=_look(), view={"n_ranks": 1, "whole": [0.0, 1.0], "top": 1.0, "title": "", "kinds": [], "live": False}
+        )

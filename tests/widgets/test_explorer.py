@@ -49,7 +49,7 @@ def test_rebuilding_leaves_no_widget_behind():
     registry = ipywidgets.widgets.widget._instances
     ex.explore().close()
     before = len(registry)
-    for _ in range(3):
+    for _ in range(50):
         ex.explore().close()
     assert len(registry) == before
 

@@ -125,7 +125,6 @@ def test_stop_ends_a_run_and_keeps_what_was_measured(open_app):
 def test_frames_are_drawn_by_the_thread_that_runs(open_app):
     """A thread beside it would hold the interpreter against the operations that are timed."""
     app = open_app(layer=Slow)
-    app._picture.ready.set()
     drawers = set()
     draw = app._runner._on_frame
     app._runner._on_frame = lambda job: (drawers.add(threading.current_thread().name), draw(job))

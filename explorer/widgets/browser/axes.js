@@ -8,21 +8,27 @@ function drawGround(pen, scales, theme) {
   for (const { left, top, width, height } of [scales.lanes, scales.levels]) pen.fillRect(left, top, width, height);
 }
 
+// One unit for the whole axis, however far the reader zooms in.
+function timeUnit(until) {
+  return [["s", 1000], ["ms", 1], ["µs", 0.001]].find(([, ms]) => until >= ms) || ["µs", 0.001];
+}
+
 // Grid lines and time's numbers, below the lower plot.
-function drawTimes(pen, scales, theme) {
+function drawTimes(pen, scales, until, theme) {
   const { lanes, levels } = scales, bottom = levels.top + levels.height;
-  const { values, text } = ticks(scales.from, scales.to, scales.width / 95);
+  const [unit, ms] = timeUnit(until);
+  const { values, text } = ticks(scales.from / ms, scales.to / ms, scales.width / 95);
   pen.textAlign = "center";
   pen.textBaseline = "top";
   for (const value of values) {
-    const x = Math.round(lanes.left + scales.x(value)) + 0.5;
+    const x = Math.round(lanes.left + scales.x(value * ms)) + 0.5;
     pen.fillStyle = theme.grid;
     for (const plot of [lanes, levels]) pen.fillRect(x - 0.5, plot.top, 1, plot.height);
     pen.fillRect(x - 0.5, bottom, 1, 4);
     pen.fillStyle = theme.text;
     pen.fillText(text(value), x, bottom + 6);
   }
-  pen.fillText("time, ms", lanes.left + lanes.width / 2, bottom + 21);
+  pen.fillText(`time, ${unit}`, lanes.left + lanes.width / 2, bottom + 21);
 }
 
 function drawLaneNames(pen, scales, nRanks, theme) {
@@ -58,7 +64,7 @@ function drawLevels(pen, scales, { top, title }, theme) {
 function drawAxes(pen, scales, state, theme) {
   pen.font = FONT;
   drawGround(pen, scales, theme);
-  drawTimes(pen, scales, theme);
+  drawTimes(pen, scales, state.whole[1], theme);
   drawLaneNames(pen, scales, state.nRanks, theme);
   drawLevels(pen, scales, state, theme);
 }

@@ -21,12 +21,25 @@ function readFrame(model, state) {
   state.messages = [state.predicted, state.measured].some((block) => hasMessages(block, state.style));
 }
 
-// Tell the kernel which frame can be seen: after the next paint.
-function acknowledge(model, el, seq) {
-  requestAnimationFrame(() => setTimeout(() => {
-    el.dataset.paintedSeq = seq;
-    model.set("painted", seq);
+const REST = 250; // ms between two answers while a run streams: to each, JupyterLab shows the kernel busy, then idle
+
+// Tells the kernel which frame can be seen: after the next paint, or with others of a run a little later.
+function makeAcknowledge(model, el, signal) {
+  let last = -Infinity, waiting = 0;
+  const tell = () => {
+    clearTimeout(waiting);
+    waiting = 0;
+    last = performance.now();
+    model.set("painted", Number(el.dataset.paintedSeq));
     model.save_changes();
+  };
+  signal.addEventListener("abort", () => clearTimeout(waiting));
+  return (seq, live) => requestAnimationFrame(() => setTimeout(() => {
+    if (signal.aborted) return;
+    el.dataset.paintedSeq = seq;
+    const rest = live ? last + REST - performance.now() : 0;
+    if (rest <= 0) tell();
+    else if (!waiting) waiting = setTimeout(tell, rest);
   }));
 }
 
@@ -66,7 +79,7 @@ function element(name, className, ...children) {
 function render({ model, el, signal }) {
   const state = makeState(model);
   const canvas = element("canvas", "pipeline-canvas"), numbers = element("div", "pipeline-numbers"), note = element("div", "pipeline-note");
-  const repaint = makeRepaint(canvas, state, el);
+  const repaint = makeRepaint(canvas, state, el), acknowledge = makeAcknowledge(model, el, signal);
   const zoom = makeZoom(model, state, repaint, signal);
   const toggled = () => {
     for (const [legend, entries] of legends) legend.update(entries(state));
@@ -87,7 +100,7 @@ function render({ model, el, signal }) {
     note.textContent = model.get("note");
     for (const [legend, entries] of legends) legend.update(entries(state));
     paint(canvas, state, el);
-    acknowledge(model, el, model.get("seq"));
+    acknowledge(model.get("seq"), model.get("view").live);
   };
   const listen = (event, react) => {
     model.on(event, react);
