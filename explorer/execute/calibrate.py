@@ -12,6 +12,7 @@ import torch
 from explorer.core import Category, Costs, Kind, Placement, Program, RankOrder
 from explorer.execute.checks import Values
 from explorer.execute.hooks import Hook, Hooks, Memory, SlotEnd
+from explorer.execute.medians import seconds_of_passes
 from explorer.execute.session import Bench, Session
 
 _ROUNDS = 4  # the first pays for pages, caches and lazy initialisation, and is left out
@@ -101,16 +102,11 @@ class _Pulse(Hook):
 
 def _costs(program: Program, bench: Bench, probe: _Probe, links: Costs | None) -> Costs:
     n_stages = program.n_stages
-    full, inputs, weights = (_median(probe, kind, n_stages) for kind in (Kind.B, Kind.I, Kind.W))
-    split, whole = ~np.isnan(inputs), ~np.isnan(full)
     model, samples = bench.model, bench.samples
     links = links or Costs()
     own_messages = np.array([sum(value.nbytes for value in sample.outputs) for sample in samples], float)
     return Costs(
-        forward=_median(probe, Kind.F, n_stages),
-        backward=np.where(whole, full, inputs + weights) if program.has_backward else None,
-        backward_input=np.where(split, inputs, full / 2) if split.any() else None,
-        backward_weight=np.where(split, weights, full / 2) if split.any() else None,
+        **seconds_of_passes({kind: _median(probe, kind, n_stages) for kind in (Kind.F, Kind.B, Kind.I, Kind.W)}),
         activation_bytes=np.array([max(_of_stage(probe, s)) for s in range(n_stages)], float),
         parameter_bytes=np.array([sum(p.nbytes for p in model.of_stage(s)) for s in range(n_stages)], float),
         latency=links.latency,

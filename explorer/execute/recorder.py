@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +11,11 @@ import numpy.typing as npt
 from explorer.core import Costs, Events, Graph, MemoryChanges, Origin, Program, Trace, graph_of
 from explorer.errors import RunError
 from explorer.execute.hooks import Calibrated, Hook, Memory, RunStart, SlotEnd, StepEnd, StepStart, Updated
+from explorer.execute.medians import refit
 from explorer.execute.rows import Rows
 from explorer.execute.virtual_clock import Forecast, LaidStep, Step, lay_step
+
+_MOST_STEPS = 16  # that a forecast is made from
 
 
 class Recorder(Hook):
@@ -36,6 +40,7 @@ class Recorder(Hook):
         self._losses: list[float] = []
         self._done = 0
         self._forecast: Forecast | None = None
+        self._seconds: deque[npt.NDArray[np.float64]] = deque(maxlen=_MOST_STEPS)
 
     # ── what the run tells ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -81,8 +86,17 @@ class Recorder(Hook):
         with self._lock:
             if self._step is not None:
                 self._laid.append(lay_step(self._graph, self._links, self._step))
+                self._expect(self._step.seconds)
                 self._step = None
             self._losses.append(event.loss)
+
+    def _expect(self, seconds: npt.NDArray[np.float64]) -> None:
+        """Forecast from what the last steps took; the first of several, which pays for much, only until the second."""
+        if len(self._laid) == 2:
+            self._seconds.clear()
+        self._seconds.append(seconds)
+        if self._costs is not None:
+            self._forecast = Forecast(self._graph, refit(self._costs, self._graph.program, np.stack(self._seconds)))
 
     # ── what others ask ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -121,7 +135,9 @@ class Recorder(Hook):
         return Trace(events, graph.program, _changes(memory, laid, graph.program.n_slots), links, clock)
 
     def predicted(self) -> Trace | None:
-        """The simulated trace of the same program with the costs the warm-up measured; None before its end.
+        """The simulated trace of the same program with the median costs measured so far; None before the warm-up's end.
+
+        Those are the last steps' costs, or the warm-up's while no step is over.
 
         Each step begins where the measured one began or, where that is still to come, is expected to.
         """

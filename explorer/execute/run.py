@@ -22,7 +22,7 @@ class Run:
 
     Attributes:
         trace: what ran when, on the ranks' virtual clocks; measured operations, modelled links.
-        predicted: what the simulator expected from the warm-up's costs.
+        predicted: what the simulator says to the median costs that this run measured.
         losses: of each step, the mean over its micro-batches; empty without a loss.
         gradients: name → of the last step.
         outputs: the last stage's outputs by micro-batch, joined, of a forward-only program; else None.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 from torch import nn
 
 import explorer as ex
 from explorer.errors import RunError, RunStopped
 from explorer.execute import hooks
+from explorer.execute.medians import refit
 
 MSE = nn.functional.mse_loss
 
@@ -126,3 +128,12 @@ def test_a_recorder_may_be_used_again(program, make_layers, batch):
         ex.execute(program, make_layers(2), batch, loss=MSE, hooks=[recorder])
         assert recorder.trace().steps == [0]
         assert len(recorder.losses) == 1
+
+
+def test_the_forecast_follows_what_the_last_steps_took():
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
+    costs = ex.Costs(forward=np.ones(2), backward=np.full(2, 2.0))
+    seconds = np.where(program.kind == ex.Kind.F, 3.0, 5.0)[None]
+    fitted = refit(costs, program, seconds)
+    assert fitted.forward.tolist() == [3.0, 3.0]
+    assert ex.simulate(program, fitted).makespan == ex.simulate(program, ex.Costs(forward=3.0, backward=5.0)).makespan
