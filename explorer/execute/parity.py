@@ -15,6 +15,8 @@ from explorer.execute.stages import CutModel
 from explorer.execute.updates import MakeOptimizer
 
 _FLOOR = 1e-3  # of the largest tensor's norm: below it a gradient may be rounding noise alone
+# tolerances: of the first loss and of all else, in epsilons, and of anything
+_FIRST, _LATER, _MOST = 32, 1000, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,8 @@ class Parity:
     """Whether a run equals its reference.
 
     Attributes:
-        holds: within the tolerance of the coarsest number format in use, 1,000 × its epsilon.
+        holds: within what the coarsest number format in use allows: the first loss, which no step before it has
+            spread rounding into, within 32 × its epsilon, all else within 1,000 × and at most a tenth.
         worst: the largest relative difference, over losses, gradients and parameters.
         reference: in a sentence, what it was compared with.
     """
@@ -179,7 +182,9 @@ def compare(run: Outcome, reference: Outcome, sentence: str) -> Parity:
     if run.output is not None and reference.output is not None:
         pairs += _differences({"output": run.output}, {"output": reference.output})
     worst = max((d if math.isfinite(d) else math.inf for d in pairs), default=0.0)
-    return Parity(worst <= 1000 * _epsilon(run), worst, sentence)
+    epsilon = _epsilon(run)
+    first = _of_losses(run.losses[:1], reference.losses[:1])
+    return Parity(worst <= min(_LATER * epsilon, _MOST) and first <= _FIRST * epsilon, worst, sentence)
 
 
 def _of_losses(ours: Sequence[float], theirs: Sequence[float]) -> float:

@@ -8,6 +8,7 @@ from torch import nn
 
 import explorer as ex
 from explorer.execute.hooks import Hook
+from explorer.execute.parity import Outcome, compare
 
 MSE = nn.functional.mse_loss
 
@@ -143,3 +144,10 @@ def test_an_overlap_takes_the_sum_of_its_parts(batch, clock, timed):
     assert run.parity
     rows = run.trace.events.take(run.trace.events.slot + 10 * run.trace.events.rank == 11)
     assert (rows.end - rows.start).tolist() == [3.0, 3.0]
+
+
+def test_a_forward_that_is_off_by_a_hundred_thousandth_is_seen():
+    weights = {"weight": torch.ones(2)}
+    reference = Outcome([1.0, 0.5], {}, weights)
+    assert compare(Outcome([1.0 + 1e-7, 0.5], {}, weights), reference, "").holds
+    assert not compare(Outcome([1.0 + 1e-5, 0.5], {}, weights), reference, "").holds
