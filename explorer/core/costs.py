@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core.action import COMPUTE_KINDS, Kind
+from explorer.core.action import COMPUTE_KINDS, Action, Kind
 from explorer.core.graph import Graph
 from explorer.core.program import Program
 from explorer.core.rules import BACKWARD_MESSAGE
-from explorer.errors import CostError
+from explorer.errors import CostError, InputError
 
 Floats = npt.NDArray[np.float64]
 Amount = float | npt.ArrayLike
@@ -20,6 +21,9 @@ _PER_STAGE = (
     *("forward", "backward", "backward_input", "backward_weight", "overlap", "recompute", "optimizer"),
     *("activation_bytes", "parameter_bytes"),
 )
+# what an action of one of several segments takes a part of; memory is divided where it is modelled
+_PER_SEGMENT = ("forward", "backward", "backward_input", "backward_weight", "overlap", "recompute", "message_bytes")
+_NO_AMOUNTS = ("recompute_for", "seed", "delays")
 _LARGEST = 1e100  # so large that sums of it stay finite
 
 
@@ -27,8 +31,9 @@ _LARGEST = 1e100  # so large that sums of it stay finite
 class Costs:
     """What one action of one stage costs; a scalar holds for all.
 
-    Seconds and bytes per *stage* are scalars, (n_stages,) or (n_stages, n_micro_batches); those of links scalars
-    or (n_ranks, n_ranks), from row to column; `time_factor` is a scalar or (n_ranks,).
+    Seconds and bytes per *stage* are scalars, (n_stages,), (n_stages, n_micro_batches) or, of each part of a cut
+    sequence, (n_stages, n_micro_batches, n_segments); those of links scalars or (n_ranks, n_ranks), from row to
+    column; `time_factor` is a scalar or (n_ranks,).
 
     Attributes:
         forward: seconds of F.
@@ -38,6 +43,7 @@ class Costs:
         overlap: seconds of an F and a B begun together, as one, by the forward's stage. None: their sum.
         fixed: seconds that every compute action takes besides.
         recompute: seconds of R; in a program without R actions they are part of each B or I instead.
+        recompute_for: "inputs": I alone pays for it, having kept what W needs; "both": I and W each pay.
         optimizer: seconds of U.
         latency: seconds from the end of an action to the arrival of an empty message on another rank.
         bandwidth: bytes per second of a link.
@@ -45,6 +51,10 @@ class Costs:
         activation_bytes: bytes one micro-batch keeps on a stage from F until its backward has ended.
         parameter_bytes: bytes of a stage's parameters; gradients are as large.
         message_bytes: bytes of what a stage hands to the next, and of the gradient that comes back for it.
+        jitter: how much compute actions vary: the standard deviation of their seconds as a share of them, drawn for
+            each from a log-normal distribution whose mean is 1.
+        seed: of the jitter; the same seed gives the same trace.
+        delays: action → seconds it takes besides, as ``{"2F3": 0.5}``: a hiccup.
     """
 
     forward: Amount = 1.0
@@ -61,12 +71,17 @@ class Costs:
     activation_bytes: Amount = 0.0
     parameter_bytes: Amount = 0.0
     message_bytes: Amount = 0.0
+    recompute_for: str = "inputs"
+    jitter: float = 0.0
+    seed: int = 0
+    delays: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None or field.default is not None:
-                _check_amount(field.name, value)
+        _check_choices(self)
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name not in _NO_AMOUNTS and (value is not None or one.default is not None):
+                _check_amount(one.name, value)
 
     @staticmethod
     def per_rank_share(**amounts: Amount) -> RankShare:
@@ -86,13 +101,15 @@ class Costs:
         recompute = self._by_stage("recompute", program)
         if not (program.kind == Kind.R).any():
             full, inputs = full + recompute, inputs + recompute
+            weights = weights + recompute if self.recompute_for == "both" else weights
         zero = np.zeros_like(forward)
         of_kind = {Kind.F: forward, Kind.B: full, Kind.I: inputs, Kind.W: weights, Kind.R: recompute}
         of_kind[Kind.U] = self._by_stage("optimizer", program)
         table = np.stack([of_kind.get(kind, zero) for kind in Kind])
-        seconds = table[program.kind, program.stage, np.maximum(program.micro_batch, 0)]
-        seconds = seconds + np.where(np.isin(program.kind, COMPUTE_KINDS), self.fixed, 0.0)
-        return np.asarray(seconds * self._by_rank("time_factor", program)[program.rank_of_action])
+        seconds = table[program.kind, program.stage, np.maximum(program.micro_batch, 0), program.segment]
+        compute = np.isin(program.kind, COMPUTE_KINDS)
+        seconds = (seconds + np.where(compute, self.fixed, 0.0)) * self._varied(compute)
+        return np.asarray(seconds * self._by_rank("time_factor", program)[program.rank_of_action] + self._late(program))
 
     def slot_seconds(self, program: Program) -> Floats:
         """(n_slots,) seconds each slot takes: the sum of its actions, or `overlap` for an F with a backward."""
@@ -104,7 +121,8 @@ class Costs:
             forward = (program.kind == Kind.F) & (np.diff(program.slot_offsets)[program.slot_of_action] > 1)
             rows = np.flatnonzero(forward)
             slot = program.slot_of_action[rows]
-            amount = self._by_stage("overlap", program)[program.stage[rows], program.micro_batch[rows]]
+            place = program.stage[rows], program.micro_batch[rows], program.segment[rows]
+            amount = self._by_stage("overlap", program)[place]
             seconds[slot] = (amount + self.fixed) * self._by_rank("time_factor", program)[program.rank_of_slot[slot]]
         return np.asarray(seconds)
 
@@ -130,11 +148,35 @@ class Costs:
         source = edges.source[graph.messages]
         # stage s sends its output forward, and stage s + 1 sends the gradient of that same output back
         stage = program.stage[source] - (edges.message[graph.messages] == BACKWARD_MESSAGE)
-        return np.asarray(self._by_stage("message_bytes", program)[stage, program.micro_batch[source]])
+        return np.asarray(
+            self._by_stage("message_bytes", program)[stage, program.micro_batch[source], program.segment[source]]
+        )
 
     def bytes_of_stage(self, name: str, program: Program) -> Floats:
-        """(n_stages, n_micro_batches) of `activation_bytes`, `parameter_bytes` or `message_bytes`."""
+        """(n_stages, n_micro_batches, n_segments) of `activation_bytes`, `parameter_bytes` or `message_bytes`."""
         return self._by_stage(name, program)
+
+    def _varied(self, compute: npt.NDArray[np.bool_]) -> Floats | float:
+        """(n_actions,) what the jitter multiplies each action's seconds with."""
+        if not self.jitter:
+            return 1.0
+        spread = np.log1p(self.jitter**2)  # of the logarithm, for this deviation around a mean of 1
+        drawn = np.random.default_rng(self.seed).standard_normal(len(compute))
+        return np.where(compute, np.exp(np.sqrt(spread) * drawn - spread / 2), 1.0)
+
+    def _late(self, program: Program) -> Floats | float:
+        """(n_actions,) seconds that single actions take besides."""
+        if not self.delays:
+            return 0.0
+        late = np.zeros(program.n_actions)
+        for text, seconds in self.delays.items():
+            action = Action.parse(str(text))
+            found = (program.kind == action.kind) & (program.stage == action.stage)
+            found &= (program.micro_batch == action.micro_batch) & (program.segment == action.segment)
+            if not found.any():
+                raise CostError(f"a delay is of an action of the program; it has no {text}", argument="delays")
+            late[found] += seconds
+        return late
 
     def _backwards(self, program: Program, forward: Floats) -> tuple[Floats, Floats, Floats]:
         """B, I and W, each from what is given of them."""
@@ -153,10 +195,12 @@ class Costs:
 
     def _by_stage(self, name: str, program: Program) -> Floats:
         value = np.asarray(getattr(self, name), np.float64)
-        shape = (program.n_stages, program.n_micro_batches)
-        if value.shape not in ((), shape[:1], shape):
-            raise _shape_error(name, value, f"a number, ({shape[0]},) or {shape}, by stage and micro-batch")
-        return np.broadcast_to(value[:, None] if value.ndim == 1 else value, shape)
+        shape = (program.n_stages, program.n_micro_batches, program.n_segments)
+        if value.shape not in ((), shape[:1], shape[:2], shape):
+            wanted = f"a number, ({shape[0]},) or {shape[:2]}, by stage and micro-batch"
+            raise _shape_error(name, value, wanted if shape[2] == 1 else f"{wanted}, or {shape} with the segment")
+        missing = 3 - value.ndim if value.ndim else 0
+        return np.broadcast_to(value.reshape(value.shape + (1,) * missing), shape)
 
     def _by_rank(self, name: str, program: Program) -> Floats:
         value = np.asarray(getattr(self, name), np.float64)
@@ -181,6 +225,10 @@ class RankShare:
     def for_program(self, program: Program) -> Costs:
         """The costs per stage that give every rank of `program` this share of work."""
         amounts = {name: self._divided(name, program) for name in _PER_STAGE if getattr(self.share, name) is not None}
+        if program.n_segments > 1:  # a part of the sequence is a part of the work, and of the message
+            cut = [name for name in _PER_SEGMENT if getattr(self.share, name) is not None]
+            whole = {**{name: getattr(self.share, name) for name in cut}, **amounts}
+            amounts.update({name: np.asarray(whole[name]) / program.n_segments for name in cut})
         return replace(self.share, **amounts)  # type: ignore[arg-type]
 
     def _divided(self, name: str, program: Program) -> Amount:
@@ -193,6 +241,23 @@ class RankShare:
         return divided
 
 
+def _check_choices(costs: Costs) -> None:
+    if costs.recompute_for not in ("inputs", "both"):
+        raise CostError(
+            f'recompute_for is "inputs" or "both"; got {costs.recompute_for!r}; try "inputs"', argument="recompute_for"
+        )
+    if not isinstance(costs.seed, (int, np.integer)) or isinstance(costs.seed, bool) or costs.seed < 0:
+        raise CostError(f"seed is a whole number of at least 0; got {costs.seed!r}; try 0", argument="seed")
+    if not isinstance(costs.delays, Mapping):
+        raise CostError(f'delays are action → seconds, like {{"2F3": 0.5}}; got {costs.delays!r}', argument="delays")
+    for action, seconds in costs.delays.items():
+        try:
+            Action.parse(str(action))
+        except InputError as error:
+            raise CostError(f"{error}; in delays", argument="delays") from None
+        _check_amount("delays", seconds)
+
+
 def _check_amount(name: str, value: Amount | None) -> None:
     try:
         array = np.asarray(np.nan if value is None else value, np.float64)
@@ -200,8 +265,8 @@ def _check_amount(name: str, value: Amount | None) -> None:
         raise CostError(
             f"{name} is a number or an array of numbers; got {str(value)[:40]!r}; try 1.0", argument=name
         ) from None
-    if name == "fixed" and array.ndim:
-        raise CostError(f"fixed is one number for all actions; got shape {array.shape}; try 0", argument=name)
+    if name in ("fixed", "jitter", "delays") and array.ndim:
+        raise CostError(f"{name} is one number, not several; got shape {array.shape}; try 0", argument=name)
     positive, unlimited = name in ("bandwidth", "time_factor"), name == "bandwidth"
     fine = ((array > 0) if positive else (array >= 0)) & ((array <= _LARGEST) | (unlimited & np.isposinf(array)))
     if not fine.all():

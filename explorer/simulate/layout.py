@@ -86,7 +86,7 @@ def modelled_memory(graph: Graph, costs: Costs, start: Floats, end: Floats, *, s
     """
     program = graph.program
     activation = costs.bytes_of_stage("activation_bytes", program)
-    parameter = costs.bytes_of_stage("parameter_bytes", program)[:, 0]
+    parameter = costs.bytes_of_stage("parameter_bytes", program)[:, 0, 0]
     tables = []
     if activation.any():
         tables.append(_activations(graph, activation, start, end, step))
@@ -105,7 +105,7 @@ def _activations(graph: Graph, size: Floats, start: Floats, end: Floats, step: i
     sign = np.repeat([1, -1], [taken.sum(), freed.sum()])
     time = np.concatenate([start[slot[taken]], end[slot[freed]]])
     # each segment of a cut sequence keeps its part
-    part = size[program.stage[rows], program.micro_batch[rows]] / program.n_segments
+    part = size[program.stage[rows], program.micro_batch[rows], program.segment[rows]] / program.n_segments
     return MemoryChanges.of(
         step=step,
         time=time,

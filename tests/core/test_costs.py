@@ -60,7 +60,7 @@ def test_latency_between_ranks_is_from_row_to_column() -> None:
         ({"latency": None}, "latency is 0 or more, .*; got None"),
         ({"forward": 1e308}, r"forward is 0 or more, .*; got 1e\+308"),
         ({"forward": 10**400}, "forward is a number or an array of numbers; got '1000"),
-        ({"fixed": [1, 2]}, r"fixed is one number for all actions; got shape \(2,\)"),
+        ({"fixed": [1, 2]}, r"fixed is one number, not several; got shape \(2,\)"),
         ({"latency": "fast"}, "latency is a number or an array of numbers; got 'fast'"),
     ],
 )
@@ -86,3 +86,48 @@ def test_a_ranks_share_may_differ_by_rank() -> None:
     costs = ex.Costs.per_rank_share(forward=[1, 3], latency=0.5).for_program(program)
     assert np.asarray(costs.forward).tolist() == [0.5, 1.5, 0.5, 1.5]
     assert costs.latency == 0.5
+
+
+def test_recompute_is_charged_where_it_runs() -> None:
+    once = ex.Costs(recompute=0.25).action_seconds(SPLIT)
+    twice = ex.Costs(recompute=0.25, recompute_for="both").action_seconds(SPLIT)
+    assert (once.tolist(), twice.tolist()) == ([1, 1.25, 1], [1, 1.25, 1.25])
+
+
+def test_jitter_keeps_the_mean_has_the_deviation_and_repeats() -> None:
+    program = ex.schedule("1f1b", n_ranks=8, n_micro_batches=512)
+    costs = ex.Costs(forward=1.0, backward=1.0, jitter=0.2, seed=3)
+    seconds = costs.action_seconds(program)
+    assert seconds.mean() == pytest.approx(1.0, abs=0.01)  # 8,192 draws: the mean's own deviation is 0.0022
+    assert seconds.std() == pytest.approx(0.2, rel=0.05)
+    assert np.array_equal(seconds, costs.action_seconds(program))
+    assert not np.array_equal(seconds, ex.Costs(forward=1.0, backward=1.0, jitter=0.2, seed=4).action_seconds(program))
+
+
+def test_a_delay_is_of_one_action() -> None:
+    costs = ex.Costs(delays={"1F0": 0.5})
+    late = costs.action_seconds(WHOLE) - ex.Costs().action_seconds(WHOLE)
+    assert [str(WHOLE.action(k)) for k in np.flatnonzero(late)] == ["1F0"]
+    assert late.sum() == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"recompute_for": "all"}, 'recompute_for is "inputs" or "both"; got .all.'),
+        ({"seed": 1.5}, "seed is a whole number of at least 0; got 1.5"),
+        ({"jitter": [0.1]}, "jitter is one number"),
+        ({"jitter": -0.1}, "jitter is 0 or more"),
+        ({"delays": [1]}, "delays are action"),
+        ({"delays": {"x": 1}}, "an action reads <stage><kind><micro-batch>.* got .x."),
+        ({"delays": {"0F0": -1}}, "delays is 0 or more"),
+    ],
+)
+def test_what_varies_is_checked(given: dict[str, object], message: str) -> None:
+    with pytest.raises(CostError, match=message):
+        ex.Costs(**given)
+
+
+def test_a_delay_of_no_action_is_refused() -> None:
+    with pytest.raises(CostError, match="it has no 7F0"):
+        ex.simulate(WHOLE, ex.Costs(delays={"7F0": 1.0}))
