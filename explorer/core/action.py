@@ -32,7 +32,11 @@ COMPUTE_KINDS = (Kind.F, Kind.B, Kind.I, Kind.W, Kind.R)
 MESSAGE_KINDS = (Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B)
 PER_STAGE_KINDS = (Kind.G, Kind.U)  # once a stage, not once a micro-batch: micro_batch is −1
 
-_TEXT = re.compile(r"(\d+)(SEND_F|RECV_F|SEND_B|RECV_B|[FBIWRGU])(\d*)(?:\.(\d+))?")
+# nine digits fit the columns of a program; longer numbers and foreign digits are typing errors
+_NUMBER = "([0-9]{1,9})"
+_TEXT = re.compile(rf"{_NUMBER}(SEND_F|RECV_F|SEND_B|RECV_B|[FBIWRGU]){_NUMBER}?(?:\.{_NUMBER})?")
+_GROUP = re.compile(r"\(([^()]*)\)(?:OVERLAP_F_B)?")
+_SHOWN = 40  # characters of what came
 
 
 class Action(NamedTuple):
@@ -60,9 +64,13 @@ class Action(NamedTuple):
         Raises:
             InputError: if `text` is not of the form ``2F5`` or ``2F5.1``.
         """
-        found = _TEXT.fullmatch(text.strip())
+        found = _TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
         if found is None:
-            raise InputError(f"an action reads <stage><kind><micro-batch>, like 2F5; got {text!r}")
+            came = f"{text[:_SHOWN]!r}" if isinstance(text, str) else f"{type(text).__name__}"
+            raise InputError(
+                f"an action reads <stage><kind><micro-batch>, like 2F5; got {came}; the kinds are "
+                f"{', '.join(kind.name for kind in Kind)}, and numbers have up to nine digits"
+            )
         stage, kind, micro_batch, segment = found.groups()
         return cls(Kind[kind], int(stage), int(micro_batch or -1), int(segment or 0))
 
@@ -79,3 +87,17 @@ class Overlap(tuple[Action, ...]):
     def micro_batches(self) -> tuple[int, ...]:
         """The micro-batch of each part."""
         return tuple(action.micro_batch for action in self)
+
+
+def parse_slot(text: str) -> Action | Overlap:
+    """What a slot written as text holds: an action, or several begun together, ``(2F1;1B0)``.
+
+    Torch's ending ``OVERLAP_F_B`` may follow the bracket; it adds nothing.
+
+    Raises:
+        InputError: if a part does not name an action, or a bracket is empty.
+    """
+    group = _GROUP.fullmatch(text.strip()) if isinstance(text, str) else None
+    if group is None:
+        return Action.parse(text)
+    return Overlap([Action.parse(part) for part in group[1].split(";")])

@@ -23,6 +23,7 @@ _PER_STAGE = (
 )
 # what an action of one of several segments takes a part of; memory is divided where it is modelled
 _PER_SEGMENT = ("forward", "backward", "backward_input", "backward_weight", "overlap", "recompute", "message_bytes")
+_TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "optimizer")
 _NO_AMOUNTS = ("recompute_for", "seed", "delays")
 _LARGEST = 1e100  # so large that sums of it stay finite
 
@@ -96,20 +97,37 @@ class Costs:
 
     def action_seconds(self, program: Program) -> Floats:
         """(n_actions,) seconds each action takes by itself; messages take none of their rank's time."""
-        forward = self._by_stage("forward", program)
-        full, inputs, weights = self._backwards(program, forward)
-        recompute = self._by_stage("recompute", program)
-        if not (program.kind == Kind.R).any():
+        shape = self._shape(program)
+        table = self._table(program, shape)
+        if shape[1:] == (1, 1):
+            seconds = table.reshape(-1).take(program.kind.astype(np.intp) * shape[0] + program.stage)
+        else:
+            seconds = table[program.kind, program.stage, np.maximum(program.micro_batch, 0), program.segment]
+        if self.jitter:
+            seconds = seconds * self._varied(program)
+        if np.any(np.asarray(self.time_factor) != 1.0):
+            seconds = seconds * self._by_rank("time_factor", program)[program.rank_of_action]
+        return np.asarray(seconds + self._late(program) if self.delays else seconds)
+
+    def _table(self, program: Program, shape: tuple[int, ...]) -> Floats:
+        """(n_kinds, *shape) seconds of each kind of action."""
+        forward = self._by_stage("forward", program, shape)
+        full, inputs, weights = self._backwards(program, forward, shape)
+        recompute = self._by_stage("recompute", program, shape)
+        if np.any(recompute) and not (program.kind == Kind.R).any():
             full, inputs = full + recompute, inputs + recompute
             weights = weights + recompute if self.recompute_for == "both" else weights
-        zero = np.zeros_like(forward)
         of_kind = {Kind.F: forward, Kind.B: full, Kind.I: inputs, Kind.W: weights, Kind.R: recompute}
-        of_kind[Kind.U] = self._by_stage("optimizer", program)
-        table = np.stack([of_kind.get(kind, zero) for kind in Kind])
-        seconds = table[program.kind, program.stage, np.maximum(program.micro_batch, 0), program.segment]
-        compute = np.isin(program.kind, COMPUTE_KINDS)
-        seconds = (seconds + np.where(compute, self.fixed, 0.0)) * self._varied(compute)
-        return np.asarray(seconds * self._by_rank("time_factor", program)[program.rank_of_action] + self._late(program))
+        of_kind = {kind: seconds + self.fixed for kind, seconds in of_kind.items()}
+        of_kind[Kind.U] = self._by_stage("optimizer", program, shape)
+        zero = np.zeros(shape)
+        return np.stack([of_kind.get(kind, zero) for kind in Kind])
+
+    def _shape(self, program: Program) -> tuple[int, ...]:
+        """(n_stages, n_micro_batches, n_segments), or 1 for what no time depends on."""
+        depth = max(np.ndim(getattr(self, name)) for name in _TIMES if getattr(self, name) is not None)
+        whole = (program.n_stages, program.n_micro_batches, program.n_segments)
+        return tuple(n if place < max(depth, 1) else 1 for place, n in enumerate(whole))
 
     def slot_seconds(self, program: Program) -> Floats:
         """(n_slots,) seconds each slot takes: the sum of its actions, or `overlap` for an F with a backward."""
@@ -128,15 +146,19 @@ class Costs:
 
     def edge_seconds(self, graph: Graph) -> Floats:
         """(n_edges,) seconds that pass between the two ends of each edge: a message's way, or a lag."""
-        if not len(graph.messages):
+        seconds = self.message_seconds(graph) if len(graph.messages) else np.zeros(1)
+        if not seconds.any():
             return graph.dependencies.lag
-        seconds = graph.dependencies.lag.copy()
-        seconds[graph.messages] += self.message_seconds(graph)
-        return seconds
+        lag = graph.dependencies.lag.copy()
+        lag[graph.messages] += seconds
+        return lag
 
     def message_seconds(self, graph: Graph) -> Floats:
         """(n_messages,) seconds each of `graph.messages` is on its way: latency + bytes / bandwidth."""
         program, edges = graph.program, graph.dependencies
+        if all(np.ndim(amount) == 0 for amount in (self.latency, self.bandwidth, self.message_bytes)):
+            one = np.asarray(self.latency, float) + np.asarray(self.message_bytes, float) / self.bandwidth
+            return np.broadcast_to(one, len(graph.messages))
         rank = program.rank_of_action
         ends = rank[edges.source[graph.messages]], rank[edges.target[graph.messages]]
         latency, bandwidth = self._by_link("latency", program)[ends], self._by_link("bandwidth", program)[ends]
@@ -145,6 +167,8 @@ class Costs:
     def bytes_of_messages(self, graph: Graph) -> Floats:
         """(n_messages,) bytes that each of `graph.messages` carries."""
         program, edges = graph.program, graph.dependencies
+        if np.ndim(self.message_bytes) == 0:
+            return np.broadcast_to(np.asarray(self.message_bytes, float), len(graph.messages))
         source = edges.source[graph.messages]
         # stage s sends its output forward, and stage s + 1 sends the gradient of that same output back
         stage = program.stage[source] - (edges.message[graph.messages] == BACKWARD_MESSAGE)
@@ -156,18 +180,14 @@ class Costs:
         """(n_stages, n_micro_batches, n_segments) of `activation_bytes`, `parameter_bytes` or `message_bytes`."""
         return self._by_stage(name, program)
 
-    def _varied(self, compute: npt.NDArray[np.bool_]) -> Floats | float:
+    def _varied(self, program: Program) -> Floats:
         """(n_actions,) what the jitter multiplies each action's seconds with."""
-        if not self.jitter:
-            return 1.0
         spread = np.log1p(self.jitter**2)  # of the logarithm, for this deviation around a mean of 1
-        drawn = np.random.default_rng(self.seed).standard_normal(len(compute))
-        return np.where(compute, np.exp(np.sqrt(spread) * drawn - spread / 2), 1.0)
+        drawn = np.random.default_rng(self.seed).standard_normal(program.n_actions)
+        return np.where(np.isin(program.kind, COMPUTE_KINDS), np.exp(np.sqrt(spread) * drawn - spread / 2), 1.0)
 
-    def _late(self, program: Program) -> Floats | float:
+    def _late(self, program: Program) -> Floats:
         """(n_actions,) seconds that single actions take besides."""
-        if not self.delays:
-            return 0.0
         late = np.zeros(program.n_actions)
         for text, seconds in self.delays.items():
             action = Action.parse(str(text))
@@ -178,10 +198,10 @@ class Costs:
             late[found] += seconds
         return late
 
-    def _backwards(self, program: Program, forward: Floats) -> tuple[Floats, Floats, Floats]:
+    def _backwards(self, program: Program, forward: Floats, shape: tuple[int, ...]) -> tuple[Floats, Floats, Floats]:
         """B, I and W, each from what is given of them."""
         given = {
-            name: None if getattr(self, name) is None else self._by_stage(name, program)
+            name: None if getattr(self, name) is None else self._by_stage(name, program, shape)
             for name in ("backward", "backward_input", "backward_weight")
         }
         full, inputs, weights = given.values()
@@ -193,14 +213,15 @@ class Costs:
             weights = np.maximum(full - inputs, 0.0)
         return full, inputs, weights
 
-    def _by_stage(self, name: str, program: Program) -> Floats:
+    def _by_stage(self, name: str, program: Program, to: tuple[int, ...] | None = None) -> Floats:
+        """The amount broadcast to `to`, or by stage, micro-batch and segment."""
         value = np.asarray(getattr(self, name), np.float64)
         shape = (program.n_stages, program.n_micro_batches, program.n_segments)
         if value.shape not in ((), shape[:1], shape[:2], shape):
             wanted = f"a number, ({shape[0]},) or {shape[:2]}, by stage and micro-batch"
             raise _shape_error(name, value, wanted if shape[2] == 1 else f"{wanted}, or {shape} with the segment")
         missing = 3 - value.ndim if value.ndim else 0
-        return np.broadcast_to(value.reshape(value.shape + (1,) * missing), shape)
+        return np.broadcast_to(value.reshape(value.shape + (1,) * missing), to or shape)
 
     def _by_rank(self, name: str, program: Program) -> Floats:
         value = np.asarray(getattr(self, name), np.float64)

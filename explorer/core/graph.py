@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,22 @@ from explorer.core.rules import LOCAL, Dependencies, check_complete, dependencie
 from explorer.errors import CircularWaitError, InputError
 
 Indices = npt.NDArray[np.int64]
+
+
+class Sweep(NamedTuple):
+    """A graph laid out for visiting: position k is the k-th slot of its order, and all that it needs lies behind it.
+
+    Attributes:
+        rank: (n_slots,) int32, by position.
+        offsets: (n_slots + 1,) int64, where each position's edges begin.
+        edge: (n_edges,) int64, row of `dependencies`, by position of its target.
+        source: (n_edges,) int64, position of its source; n_slots more where the source need only have begun.
+    """
+
+    rank: npt.NDArray[np.int32]
+    offsets: Indices
+    edge: Indices
+    source: Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +50,18 @@ class Graph:
     edge_offsets: Indices
     source_slot: Indices
     order: Indices
+
+    @cached_property
+    def sweep(self) -> Sweep:
+        """The same in order of visiting, where a sweep is several times as fast: memory is read as it lies."""
+        n = len(self.order)
+        position = np.empty(n, np.int64)
+        position[self.order] = np.arange(n)
+        counts = np.diff(self.edge_offsets).take(self.order)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        edge = np.repeat(self.edge_offsets.take(self.order) - offsets[:-1], counts) + np.arange(offsets[-1])
+        source = position.take(self.source_slot.take(edge)) + n * self.dependencies.from_start.take(edge)
+        return Sweep(self.program.rank_of_slot.take(self.order), offsets, edge, source)
 
     @cached_property
     def messages(self) -> Indices:

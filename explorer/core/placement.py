@@ -29,6 +29,7 @@ class Placement:
     route_of: npt.NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         if self.routes.ndim != 2 or self.routes.size == 0:
             raise InputError(f"routes must be of shape (n_routes, n_stages); got {self.routes.shape}")
         if self.routes.min() < 0 or self.routes.max() >= self.n_ranks:
@@ -42,20 +43,41 @@ class Placement:
     @classmethod
     def looped(cls, n_ranks: int, n_chunks: int = 1) -> Placement:
         """Stage s on rank s mod n_ranks: with one chunk a straight line, with more a loop."""
+        _check_count("n_ranks", n_ranks)
+        _check_count("n_chunks", n_chunks)
         return cls(n_ranks, np.tile(np.arange(n_ranks, dtype=np.int32), n_chunks)[None])
 
     @classmethod
     def v_shaped(cls, n_ranks: int) -> Placement:
         """Two stages a rank, there and back: rank 0 has the first stage and the last."""
+        _check_count("n_ranks", n_ranks)
         there = np.arange(n_ranks, dtype=np.int32)
         return cls(n_ranks, np.concatenate([there, there[::-1]])[None])
 
     @classmethod
     def bidirectional(cls, n_ranks: int, n_micro_batches: int) -> Placement:
         """One stage a rank and direction; the second half of the micro-batches travels from the last rank."""
+        _check_count("n_ranks", n_ranks)
+        _check_count("n_micro_batches", n_micro_batches)
         there = np.arange(n_ranks, dtype=np.int32)
         route_of = (np.arange(n_micro_batches) >= (n_micro_batches + 1) // 2).astype(np.int32)
         return cls(n_ranks, np.stack([there, there[::-1]]), route_of)
+
+    def _check_types(self) -> None:
+        _check_count("n_ranks", self.n_ranks)
+        for name, value in (("routes", self.routes), ("route_of", self.route_of)):
+            absent = value is None and name == "route_of"
+            if not absent and not (isinstance(value, np.ndarray) and np.issubdtype(value.dtype, np.integer)):
+                came = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
+                raise InputError(
+                    f"{name} must be a numpy array of whole numbers; got {came}; try numpy.array(…, numpy.int32)",
+                    argument=name,
+                )
+        if self.route_of is not None and self.route_of.ndim != 1:
+            raise InputError(
+                f"route_of must be of shape (n_micro_batches,); got {self.route_of.shape}; try one route a micro-batch",
+                argument="route_of",
+            )
 
     @property
     def n_stages(self) -> int:
@@ -78,3 +100,12 @@ class Placement:
     def holds(self, rank: npt.ArrayLike, stage: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Whether each `rank` has a weight copy of each `stage`; both broadcast."""
         return np.asarray((self.routes[:, np.asarray(stage)] == np.asarray(rank)).any(axis=0))
+
+
+def _check_count(argument: str, count: object) -> None:
+    whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
+    if not whole or count < 1:  # type: ignore[operator]
+        came = repr(count)[:80] if isinstance(count, (int, float, str)) else type(count).__name__
+        raise InputError(
+            f"{argument} is a whole number of at least 1; got {came}; try 1", argument=argument, legal=(1,)
+        )

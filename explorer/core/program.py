@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core.action import Action, Kind, Overlap
+from explorer.core.action import Action, Kind, Overlap, parse_slot
 from explorer.core.placement import Placement
-from explorer.errors import ProgramError
+from explorer.errors import InputError, ProgramError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Ints = npt.NDArray[np.int32]
+_MOST = 2**31  # what a column can hold
 
 
 class Waits(NamedTuple):
@@ -32,12 +36,19 @@ class Waits(NamedTuple):
 
 
 class RankOrder(NamedTuple):
-    """One rank's order as columns of equal length, one action a slot; segments are 0 unless given."""
+    """One rank's order as columns of equal length.
+
+    Attributes:
+        kind, stage, micro_batch: of each action.
+        segment: of each action; None = all 0.
+        joined: whether an action begins together with the one before it, in the same slot; None = none does.
+    """
 
     kind: npt.NDArray[np.int8]
     stage: Ints
     micro_batch: Ints
     segment: Ints | None = None
+    joined: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +97,13 @@ class Program:
         waits: Waits | None = None,
         capacities: npt.NDArray[np.int64] | None = None,
     ) -> Program:
-        """A program from one order a rank, of Actions, Overlaps or texts: ``["0F0", "0B0"]`` or ``"0F0 0B0"``.
+        """A program from one order a rank, of Actions, Overlaps or texts: ``["0F0", "(0F1;0B0)"]`` or ``"0F0 0B0"``.
 
         Raises:
             ProgramError: if there is not one order for each rank.
-            InputError: if a text does not name an action.
+            InputError: if a text does not name an action, or an argument is of another kind.
         """
+        _check_arguments(name, placement, n_micro_batches, orders)
         if len(orders) != placement.n_ranks:
             raise ProgramError(f"a program needs one order a rank, {placement.n_ranks} here; got {len(orders)}")
         slots = [[_read_slot(entry) for entry in _words(order)] for order in orders]
@@ -122,6 +134,7 @@ class Program:
         zeros = np.zeros(len(kind), np.int32)
         cut = any(order.segment is not None for order in orders)
         segments = [np.zeros_like(o.stage) if o.segment is None else o.segment for o in orders] if cut else []
+        begins = [np.ones(len(o.kind), np.bool_) if o.joined is None else ~o.joined for o in orders]
         return cls(
             name=name,
             placement=placement,
@@ -131,8 +144,8 @@ class Program:
             micro_batch=np.concatenate([order.micro_batch for order in orders]).astype(np.int32),
             segment=np.concatenate(segments).astype(np.int32) if cut else zeros,
             peer=zeros - 1,
-            slot_offsets=np.arange(len(kind) + 1, dtype=np.int64),
-            rank_offsets=_offsets([len(order.kind) for order in orders]),
+            slot_offsets=np.append(np.flatnonzero(np.concatenate(begins)), len(kind)).astype(np.int64),
+            rank_offsets=_offsets([int(of_rank.sum()) for of_rank in begins]),
             n_segments=n_segments,
         )
 
@@ -200,6 +213,27 @@ class Program:
         """The order of one rank, as objects: for reading, tests and small programs."""
         return [self.slot(slot) for slot in range(self.rank_offsets[rank], self.rank_offsets[rank + 1])]
 
+    def to_frame(self) -> pd.DataFrame:
+        """The orders as a DataFrame of rank, slot, kind, stage, micro_batch and segment, a row an action.
+
+        Slots count from 0 on each rank; actions begun together share one. `explorer.from_frame` makes a program of it again; waits and capacities
+        are not in it.
+        """
+        import pandas as pd
+
+        rank = self.rank_of_action
+        kind = pd.Categorical.from_codes(self.kind, categories=pd.Index([kind.name for kind in Kind]))
+        return pd.DataFrame(
+            {
+                "rank": rank,
+                "slot": self.slot_of_action - self.rank_offsets[rank],
+                "kind": kind,
+                "stage": self.stage,
+                "micro_batch": self.micro_batch,
+                "segment": self.segment,
+            }
+        )
+
     def __str__(self) -> str:
         return "\n".join(f"rank {rank}: " + " ".join(map(str, self.order(rank))) for rank in range(self.n_ranks))
 
@@ -210,14 +244,40 @@ class Program:
         )
 
 
+def _check_arguments(name: object, placement: object, n_micro_batches: object, orders: object) -> None:
+    """Refuse what `from_orders` cannot read, before anything is made of it."""
+    if not isinstance(name, str):
+        raise _unlike("name", "a text", name, "'own'")
+    if not isinstance(placement, Placement):
+        raise _unlike("placement", "a Placement", placement, "explorer.Placement.looped(n_ranks)")
+    whole = isinstance(n_micro_batches, (int, np.integer)) and not isinstance(n_micro_batches, bool)
+    if not whole or not 1 <= n_micro_batches < _MOST:  # type: ignore[operator]
+        raise _unlike("n_micro_batches", "a whole number from 1 to 2³¹ − 1", n_micro_batches, "4")
+    if isinstance(orders, str) or not isinstance(orders, Sequence):
+        raise _unlike("orders", "a list of one order a rank", orders, '["0F0 0B0", "1F0 1B0"]')
+
+
+def _unlike(argument: str, rule: str, value: object, advice: str) -> InputError:
+    came = repr(value) if isinstance(value, (int, float, str)) else type(value).__name__
+    return InputError(f"{argument} is {rule}; got {came[:80]}; try {advice}", argument=argument)
+
+
 def _words(order: str | Iterable[Action | Overlap | str]) -> Iterable[Action | Overlap | str]:
-    return order.split() if isinstance(order, str) else order
+    if isinstance(order, str):
+        return order.split()
+    if not isinstance(order, Iterable):
+        raise _unlike("orders", "one order a rank, each a text or a list of actions", order, '"0F0 0B0"')
+    return order
 
 
 def _read_slot(entry: Action | Overlap | str) -> tuple[Action, ...]:
     if isinstance(entry, str):
-        return (Action.parse(entry),)
-    return (entry,) if isinstance(entry, Action) else tuple(entry)
+        entry = parse_slot(entry)
+    if isinstance(entry, Action):
+        return (entry,)
+    if isinstance(entry, (tuple, list)) and entry and all(isinstance(part, Action) for part in entry):
+        return tuple(part for part in entry if isinstance(part, Action))
+    raise _unlike("orders", "made of Actions, Overlaps and texts", entry, 'explorer.Action.parse("0F0") or "0F0"')
 
 
 def _offsets(lengths: Sequence[int]) -> npt.NDArray[np.int64]:

@@ -26,20 +26,12 @@ def check_costs(costs: Costs | None) -> Costs:
 
 def slot_times(graph: Graph, slot_seconds: Floats, edge_seconds: Floats) -> tuple[Floats, Floats]:
     """Start and end of each slot, both (n_slots,) seconds: as early as its rank and what it waits for allow."""
-    start = np.empty(graph.program.n_slots)
-    end = np.empty(graph.program.n_slots)
-    _sweep(
-        graph.order,
-        graph.program.rank_of_slot,
-        graph.program.n_ranks,
-        graph.edge_offsets,
-        graph.source_slot,
-        graph.dependencies.from_start,
-        edge_seconds,
-        slot_seconds,
-        start,
-        end,
-    )
+    sweep, n = graph.sweep, graph.program.n_slots
+    times = np.empty(2 * n)  # the ends by position, then the starts
+    lag, seconds = edge_seconds.take(sweep.edge), slot_seconds.take(graph.order)
+    _sweep(sweep.rank, graph.program.n_ranks, sweep.offsets, sweep.source, lag, seconds, times)
+    start, end = np.empty(n), np.empty(n)
+    end[graph.order], start[graph.order] = times[:n], times[n:]
     return start, end
 
 
@@ -178,26 +170,20 @@ def _stream_of(kind: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
 
 @kernel
 def _sweep(
-    order: npt.NDArray[np.int64],
-    rank_of_slot: npt.NDArray[np.int32],
+    rank: npt.NDArray[np.int32],
     n_ranks: int,
-    edge_offsets: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int64],
     source: npt.NDArray[np.int64],
-    from_start: npt.NDArray[np.bool_],
-    edge_seconds: Floats,
+    lag: Floats,
     seconds: Floats,
-    start: Floats,
-    end: Floats,
+    times: Floats,
 ) -> None:
+    n = len(rank)
     free = np.zeros(n_ranks)
-    for slot in order:
-        rank = rank_of_slot[slot]
-        time = free[rank]
-        for edge in range(edge_offsets[slot], edge_offsets[slot + 1]):
-            other = source[edge]
-            ready = (start[other] if from_start[edge] else end[other]) + edge_seconds[edge]
-            if ready > time:
-                time = ready
-        start[slot] = time
-        end[slot] = time + seconds[slot]
-        free[rank] = end[slot]
+    for k in range(n):
+        time = free[rank[k]]
+        for edge in range(offsets[k], offsets[k + 1]):
+            time = max(time, times[source[edge]] + lag[edge])  # no branch: which is later cannot be guessed
+        times[n + k] = time
+        times[k] = time + seconds[k]
+        free[rank[k]] = times[k]
