@@ -216,8 +216,8 @@ class Program:
     def to_frame(self) -> pd.DataFrame:
         """The orders as a DataFrame of rank, slot, kind, stage, micro_batch and segment, a row an action.
 
-        Slots count from 0 on each rank; actions begun together share one. `explorer.from_frame` makes a program of it again; waits and capacities
-        are not in it.
+        Slots count from 0 on each rank; actions begun together share one. `explorer.from_frame` makes a program of it
+        again; waits and capacities are not in it.
         """
         import pandas as pd
 
