@@ -15,6 +15,8 @@ from explorer.schedules.interleaved_1f1b import interleaved_1f1b
 from explorer.schedules.naive import naive
 from explorer.schedules.one_f_one_b import one_f_one_b
 from explorer.schedules.recipe import Recipe, check_counts, check_size
+from explorer.schedules.zb_h1 import zb_h1
+from explorer.schedules.zb_h2 import zb_h2
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +40,8 @@ REGISTRY: Mapping[str, Recipe] = MappingProxyType(
                 n_chunks=2,
                 any_chunks=True,
             ),
+            Recipe("zb_h1", "ZB-H1", zb_h1, _ANY),
+            Recipe("zb_h2", "ZB-H2", zb_h2, _ANY),
             Recipe("forward_only", "Forward only", forward_only, "any numbers", any_chunks=True, trains=False),
         )
     }

@@ -33,8 +33,9 @@ def test_every_schedule_is_complete_and_can_finish(name: str, n_ranks: int, n_mi
     program = legal(name, n_ranks, n_micro_batches, v)
     assert ex.check(program) is program
     assert program.has_backward == REGISTRY[name].trains
-    per_stage = 2 if REGISTRY[name].trains else 1
-    assert program.n_actions == per_stage * program.n_stages * program.n_micro_batches
+    pairs = program.n_stages * program.n_micro_batches
+    assert (program.kind == ex.Kind.F).sum() == pairs
+    assert np.isin(program.kind, (ex.Kind.B, ex.Kind.W)).sum() == (pairs if REGISTRY[name].trains else 0)
 
 
 @given(st.sampled_from(NAMES), st.integers(2, 6), st.integers(1, 12), st.integers(1, 3))
