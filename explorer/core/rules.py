@@ -1,4 +1,4 @@
-"""What an action waits for, and whether a program is complete: the only home of both.
+"""What an action waits for: the only home of it. Whether all of them are there is `completeness`.
 
 An action of a training step waits for
 
@@ -21,9 +21,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core.action import PER_STAGE_KINDS, Action, Kind
+from explorer.core.action import PER_STAGE_KINDS, Kind
+from explorer.core.completeness import check_complete as check_complete  # the rules in one place for who needs both
+from explorer.core.completeness import neighbourhood as neighbourhood
 from explorer.core.program import Program
-from explorer.errors import ProgramError
 
 Indices = npt.NDArray[np.int64]
 
@@ -66,30 +67,6 @@ def dependencies(program: Program) -> Dependencies:
     ]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     return Dependencies(*columns)
-
-
-def check_complete(program: Program) -> None:
-    """Refuse a program that lacks, doubles or misplaces an action; circles are the graph's to find.
-
-    Raises:
-        ProgramError: naming rank, slot and action, with the neighbourhood drawn.
-    """
-    _check_range(program)
-    _check_place(program)
-    _check_once(program)
-    _check_extras(program)
-
-
-def neighbourhood(program: Program, rank: int, slot: int, *, reach: int = 3) -> str:
-    """The slots of `rank` around its `slot`-th, with that one marked: ``… 0F2 [0F3] 0B0 …``."""
-    first, last = int(program.rank_offsets[rank]), int(program.rank_offsets[rank + 1])
-    here = first + slot
-    low, high = max(first, here - reach), min(last, here + reach + 1)
-    words = [f"[{program.slot(k)}]" if k == here else str(program.slot(k)) for k in range(low, high)]
-    return " ".join((["…"] if low > first else []) + words + (["…"] if high < last else []))
-
-
-# ── dependencies ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Table:
@@ -208,137 +185,3 @@ def _buffers(program: Program, table: _Table) -> list[Dependencies]:
             freed, waiting = forward[stage + 1][there[:n]], forward[stage][sequence[capacity + 1 :]]
             found.append(_edges(freed, waiting, from_start=True))
     return found
-
-
-# ── completeness ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _check_range(program: Program) -> None:
-    per_stage = np.isin(program.kind, PER_STAGE_KINDS)
-    outside = (program.stage < 0) | (program.stage >= program.n_stages)
-    outside |= ~per_stage & ((program.micro_batch < 0) | (program.micro_batch >= program.n_micro_batches))
-    outside |= (program.segment < 0) | (program.segment >= program.n_segments)
-    if outside.any():
-        index = int(np.flatnonzero(outside)[0])
-        kinds = f"stages 0–{program.n_stages - 1} and micro-batches 0–{program.n_micro_batches - 1}"
-        cut = f", segments 0–{program.n_segments - 1}" if program.n_segments > 1 else ""
-        problem = f"this program has {kinds}{cut}; got {program.action(index)}, which is outside"
-        absent = _absent_on(program, int(program.rank_of_action[index]))
-        raise _error(program, index, problem + (f", while {absent} is missing" if absent else ""))
-
-
-def _check_once(program: Program) -> None:
-    counts = _Counts(program)
-    if (index := counts.doubled()) is not None:
-        raise _error(program, index, f"every action runs exactly once; got {program.action(index)} again")
-    if (missing := counts.missing()) is not None:
-        action, rank = missing
-        slot = program.rank_offsets[rank + 1] - program.rank_offsets[rank]
-        raise ProgramError(
-            f"every action runs exactly once; {action} is missing from rank {rank}, which has "
-            f"{slot} slots; add it there",
-            rank=rank,
-        )
-
-
-def _check_place(program: Program) -> None:
-    rank = program.rank_of_action
-    per_micro_batch = program.micro_batch >= 0
-    expected = program.placement.rank_of(program.stage, np.maximum(program.micro_batch, 0))
-    wrong = np.where(per_micro_batch, rank != expected, ~program.placement.holds(rank, program.stage))
-    if wrong.any():
-        index = int(np.flatnonzero(wrong)[0])
-        where = (
-            f"belongs on rank {expected[index]}"
-            if per_micro_batch[index]
-            else f"belongs on a rank that holds stage {program.stage[index]}"
-        )
-        raise _error(program, index, f"the placement says where a stage runs: {program.action(index)} {where}")
-
-
-def _check_extras(program: Program) -> None:
-    if program.waits is not None:
-        after, before, lag = program.waits
-        if not len(after) == len(before) == len(lag):
-            raise ProgramError(
-                f"waits are three columns of equal length; got {len(after)}, {len(before)} and {len(lag)}"
-            )
-        outside = (np.minimum(after, before) < 0) | (np.maximum(after, before) >= program.n_actions)
-        if outside.any():
-            k = int(np.flatnonzero(outside)[0])
-            raise ProgramError(
-                f"a wait names actions 0–{program.n_actions - 1}; got {after[k]} and {before[k]} in wait {k}"
-            )
-        if not (np.isfinite(lag) & (np.asarray(lag) >= 0)).all():
-            raise ProgramError(f"the lag of a wait is 0 seconds or more; got {np.min(lag):g}")
-    if program.capacities is not None:
-        wanted, capacities = (program.n_stages - 1,), np.asarray(program.capacities)
-        if capacities.shape != wanted or (capacities < 0).any():
-            raise ProgramError(
-                f"capacities are {wanted[0]} counts of 0 or more, one between each stage and the next; "
-                f"got {capacities.tolist()}"
-            )
-
-
-class _Counts:
-    """How often each (kind, stage, micro-batch, segment) occurs, and how often it should."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        rows = np.flatnonzero(~np.isin(program.kind, PER_STAGE_KINDS))
-        self._rows = rows
-        shape = (len(Kind), program.n_stages, program.n_micro_batches, program.n_segments)
-        columns = (program.kind[rows], program.stage[rows], program.micro_batch[rows], program.segment[rows])
-        self._key = np.ravel_multi_index(tuple(column.astype(np.int64) for column in columns), shape)
-        self._count = np.bincount(self._key, minlength=int(np.prod(shape))).reshape(shape)
-
-    def doubled(self) -> int | None:
-        """Index of the first action that was there before, or of a B beside an I."""
-        again = self._count.reshape(-1)[self._key] > 1
-        if again.any():
-            keys = self._key[again]
-            first = np.unique(keys, return_index=True)[1]
-            return int(np.delete(self._rows[again], first).min())
-        both = (self._count[Kind.B] > 0) & ((self._count[Kind.I] > 0) | (self._count[Kind.W] > 0))
-        if both.any():
-            stage, micro_batch, segment = np.argwhere(both)[0]
-            p = self._program
-            same = (p.stage == stage) & (p.micro_batch == micro_batch) & (p.segment == segment)
-            return int(np.flatnonzero(same & np.isin(p.kind, (Kind.B, Kind.I, Kind.W)))[-1])
-        return None
-
-    def missing(self) -> tuple[Action, int] | None:
-        """The first action that should be there and is not, and the rank it belongs on."""
-        lacks = {Kind.F: self._count[Kind.F] == 0}
-        if self._program.has_backward:
-            lacks[Kind.B] = (self._count[Kind.B] + self._count[Kind.I]) == 0
-            lacks[Kind.W] = (self._count[Kind.I] > 0) & (self._count[Kind.W] == 0)
-            lacks[Kind.I] = (self._count[Kind.W] > 0) & (self._count[Kind.I] == 0)
-            lacks[Kind.B] &= ~lacks[Kind.I]
-        for kind, lack in lacks.items():
-            if lack.any():
-                stage, micro_batch, segment = (int(i) for i in np.argwhere(lack)[0])
-                rank = int(self._program.placement.rank_of(stage, micro_batch))
-                return Action(kind, stage, micro_batch, segment), rank
-        return None
-
-
-def _absent_on(program: Program, rank: int) -> str:
-    """The first forward `rank` should have and has not, as text; "" if it has all."""
-    stages = np.flatnonzero((program.placement.routes == rank).any(axis=0))
-    rows = (program.rank_of_action == rank) & (program.kind == Kind.F)
-    for stage in stages.tolist():
-        present = program.micro_batch[rows & (program.stage == stage)]
-        wanted = np.arange(program.n_micro_batches)
-        wanted = wanted[program.placement.rank_of(stage, wanted) == rank]
-        lack = np.setdiff1d(wanted, present)
-        if len(lack):
-            return str(Action(Kind.F, stage, int(lack[0])))
-    return ""
-
-
-def _error(program: Program, index: int, problem: str) -> ProgramError:
-    rank = int(program.rank_of_action[index])
-    slot = int(program.slot_of_action[index] - program.rank_offsets[rank])
-    drawn = neighbourhood(program, rank, slot)
-    return ProgramError(f"{problem} (rank {rank}, slot {slot}: {drawn})", rank=rank, slot=slot)
