@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from explorer.core import Program
 from explorer.errors import ScheduleError
+from explorer.schedules.dualpipe import dualpipe
+from explorer.schedules.dualpipev import dualpipev
 from explorer.schedules.forward_only import forward_only
 from explorer.schedules.gpipe import gpipe
 from explorer.schedules.interleaved_1f1b import interleaved_1f1b
+from explorer.schedules.interleaved_zb import interleaved_zb
 from explorer.schedules.naive import naive
 from explorer.schedules.one_f_one_b import one_f_one_b
 from explorer.schedules.recipe import Recipe, check_counts, check_size
@@ -42,6 +45,16 @@ REGISTRY: Mapping[str, Recipe] = MappingProxyType(
             ),
             Recipe("zb_h1", "ZB-H1", zb_h1, _ANY),
             Recipe("zb_h2", "ZB-H2", zb_h2, _ANY),
+            Recipe("dualpipe", "DualPipe", dualpipe, "n_ranks even; n_micro_batches even, at least twice n_ranks"),
+            Recipe("dualpipev", "DualPipeV", dualpipev, "n_micro_batches at least twice n_ranks", n_chunks=2),
+            Recipe(
+                "interleaved_zb",
+                "Interleaved zero bubble",
+                interleaved_zb,
+                "n_micro_batches a multiple of n_micro_batches // n_ranks",
+                n_chunks=2,
+                any_chunks=True,
+            ),
             Recipe("forward_only", "Forward only", forward_only, "any numbers", any_chunks=True, trains=False),
         )
     }
@@ -92,6 +105,6 @@ def schedules() -> pd.DataFrame:
 
 
 def _unknown(name: object) -> str:
-    near = difflib.get_close_matches(str(name).lower(), REGISTRY, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(str(name).lower(), REGISTRY, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else "choose one of these"
     return f"a schedule is one of {', '.join(REGISTRY)}; got {str(name)!r}; {hint}"

@@ -104,3 +104,18 @@ def warm_up_then_alternate(n_actions: int, warm_up: int) -> npt.NDArray[np.int8]
     """(2 · n_actions,) kinds: `warm_up` forwards, then a forward and a backward in turn, then the backwards left."""
     steady = np.tile(np.array([Kind.F, Kind.B], np.int8), n_actions - warm_up)
     return np.concatenate([np.full(warm_up, Kind.F, np.int8), steady, np.full(warm_up, Kind.B, np.int8)])
+
+
+def two_stages_a_rank(name: str, n_chunks: int) -> None:
+    """Refuse any number of chunks but the two of a V.
+
+    Raises:
+        ScheduleError: with 2 as the legal value.
+    """
+    check_counts(n_chunks=n_chunks)
+    if n_chunks != 2:
+        raise ScheduleError(
+            f"{name} runs two stages a rank, there and back, so n_chunks is 2; got {n_chunks}; try 2",
+            argument="n_chunks",
+            legal=(2,),
+        )
