@@ -9,39 +9,108 @@ from typing import TYPE_CHECKING, Any
 
 from explorer.core import Program
 from explorer.errors import ScheduleError
+from explorer.schedules.chimera import chimera
+from explorer.schedules.depth_first import depth_first
 from explorer.schedules.dualpipe import dualpipe
 from explorer.schedules.dualpipev import dualpipev
+from explorer.schedules.eager_1f1b import eager_1f1b
 from explorer.schedules.forward_only import forward_only
+from explorer.schedules.gis import gis
 from explorer.schedules.gpipe import gpipe
+from explorer.schedules.hanayo import hanayo
 from explorer.schedules.interleaved_1f1b import interleaved_1f1b
 from explorer.schedules.interleaved_zb import interleaved_zb
+from explorer.schedules.looped_bfs import looped_bfs
 from explorer.schedules.naive import naive
 from explorer.schedules.one_f_one_b import one_f_one_b
+from explorer.schedules.own import Shelf
+from explorer.schedules.pipedream import pipedream, weight_versions
+from explorer.schedules.pipedream_2bw import pipedream_2bw
 from explorer.schedules.recipe import Recipe, check_counts, check_size
+from explorer.schedules.seq1f1b import seq1f1b
 from explorer.schedules.zb_h1 import zb_h1
 from explorer.schedules.zb_h2 import zb_h2
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["REGISTRY", "Recipe", "schedule", "schedules"]
+__all__ = ["REGISTRY", "Recipe", "register", "schedule", "schedules", "unregister"]
 
 _ANY = "any numbers; one stage a rank"
 
-REGISTRY: Mapping[str, Recipe] = MappingProxyType(
+_BUILT_IN: Mapping[str, Recipe] = MappingProxyType(
     {
         recipe.name: recipe
         for recipe in (
-            Recipe("naive", "Naive", naive, _ANY),
-            Recipe("gpipe", "GPipe", gpipe, _ANY),
-            Recipe("1f1b", "1F1B", one_f_one_b, _ANY),
+            Recipe("naive", "Naive", naive, _ANY, holds="1"),
+            Recipe("gpipe", "GPipe", gpipe, _ANY, holds="M"),
+            Recipe("1f1b", "1F1B", one_f_one_b, _ANY, options=("warm_up", "dialect"), holds="P − r"),
+            Recipe("eager_1f1b", "Eager 1F1B", eager_1f1b, _ANY, options=("warm_up",), holds="2(P − 1 − r) + 1"),
             Recipe(
                 "interleaved_1f1b",
                 "Interleaved 1F1B",
                 interleaved_1f1b,
+                "n_micro_batches a multiple of n_ranks, or as group_size or torch allow; two or more stages a rank",
+                n_chunks=2,
+                any_chunks=True,
+                options=("group_size", "dialect"),
+                holds="2(P − 1 − r) + (v − 1)N + 1 stages",
+            ),
+            Recipe(
+                "looped_bfs",
+                "Looped breadth-first",
+                looped_bfs,
+                "any numbers",
+                n_chunks=2,
+                any_chunks=True,
+                holds="vM stages",
+            ),
+            Recipe(
+                "depth_first",
+                "Depth-first",
+                depth_first,
                 "n_micro_batches a multiple of n_ranks; two or more stages a rank",
                 n_chunks=2,
                 any_chunks=True,
+                holds="2(P − 1 − r) + (v − 1)P + 1 stages",
+            ),
+            Recipe(
+                "gis",
+                "GIS",
+                gis,
+                "any numbers; group_size from half of n_ranks to n_ranks",
+                n_chunks=2,
+                any_chunks=True,
+                options=("group_size",),
+                holds="(v − 1)g + P − r stages",
+            ),
+            Recipe("seq1f1b", "Seq1F1B", seq1f1b, _ANY, options=("n_segments",), holds="P − 1 − r + k segments"),
+            Recipe(
+                "chimera",
+                "Chimera",
+                chimera,
+                "n_ranks even; one stage a rank and direction",
+                options=("n_replicas",),
+                weight_copies=2,
+                holds="P",
+            ),
+            Recipe(
+                "hanayo",
+                "Hanayo",
+                hanayo,
+                "an even number of stages a rank, two a wave",
+                n_chunks=2,
+                any_chunks=True,
+                holds="vP stages",
+            ),
+            Recipe("pipedream", "PipeDream", pipedream, _ANY, weight_copies=weight_versions, holds="P − r"),
+            Recipe(
+                "pipedream_2bw",
+                "PipeDream-2BW",
+                pipedream_2bw,
+                "n_micro_batches at least n_ranks; one stage a rank",
+                weight_copies=2,
+                holds="P − r",
             ),
             Recipe("zb_h1", "ZB-H1", zb_h1, _ANY),
             Recipe("zb_h2", "ZB-H2", zb_h2, _ANY),
@@ -55,10 +124,22 @@ REGISTRY: Mapping[str, Recipe] = MappingProxyType(
                 n_chunks=2,
                 any_chunks=True,
             ),
-            Recipe("forward_only", "Forward only", forward_only, "any numbers", any_chunks=True, trains=False),
+            Recipe(
+                "forward_only",
+                "Forward only",
+                forward_only,
+                "any numbers",
+                any_chunks=True,
+                options=("dialect",),
+                trains=False,
+            ),
         )
     }
 )
+
+_SHELF = Shelf(_BUILT_IN)
+REGISTRY = _SHELF.recipes  # read-only; users' own schedules come last
+register, unregister = _SHELF.register, _SHELF.unregister
 
 
 def schedule(name: str, *, n_ranks: int, n_micro_batches: int, n_chunks: int | None = None, **options: Any) -> Program:
@@ -96,12 +177,25 @@ def schedule(name: str, *, n_ranks: int, n_micro_batches: int, n_chunks: int | N
 
 
 def schedules() -> pd.DataFrame:
-    """Every schedule by name: title, what it is, which numbers it exists for, stages a rank."""
+    """Every schedule by name: title, what it is, which numbers it exists for, stages a rank, and what it keeps.
+
+    `weight_copies` is how many times its share of the weights a rank keeps, on four ranks where it depends on them;
+    `holds` the most that rank r holds for backward, in micro-batches unless it says otherwise.
+    """
     import pandas as pd
 
-    rows = [(r.name, r.title, r.summary, r.needs, r.n_chunks, ", ".join(r.options)) for r in REGISTRY.values()]
-    columns = ["name", "title", "summary", "needs", "n_chunks", "options"]
+    rows = [
+        (r.name, r.title, r.summary, r.needs, r.n_chunks, ", ".join(r.options), _copies(r), r.holds)
+        for r in REGISTRY.values()
+    ]
+    columns = ["name", "title", "summary", "needs", "n_chunks", "options", "weight_copies", "holds"]
     return pd.DataFrame(rows, columns=columns).set_index("name")
+
+
+def _copies(recipe: Recipe) -> str:
+    return (
+        ", ".join(map(str, recipe.copies_per_rank(4))) if callable(recipe.weight_copies) else str(recipe.weight_copies)
+    )
 
 
 def _unknown(name: object) -> str:

@@ -27,6 +27,9 @@ class Recipe:
         any_chunks: whether more or fewer than that are possible.
         options: names of further arguments.
         trains: whether it runs backward.
+        weight_copies: how many times a rank's share of the weights each rank keeps: a number for all, or a function
+            of n_ranks that gives (n_ranks,) of them.
+        holds: the most that rank r holds for backward, as a formula in P, M, v; "" where it has none.
     """
 
     name: str
@@ -37,6 +40,14 @@ class Recipe:
     any_chunks: bool = False
     options: tuple[str, ...] = ()
     trains: bool = True
+    weight_copies: int | Callable[[int], npt.NDArray[np.int64]] = 1
+    holds: str = ""
+
+    def copies_per_rank(self, n_ranks: int) -> npt.NDArray[np.int64]:
+        """(n_ranks,) how many times its share of the weights each rank keeps."""
+        if callable(self.weight_copies):
+            return self.weight_copies(n_ranks)
+        return np.full(n_ranks, self.weight_copies, np.int64)
 
     @property
     def summary(self) -> str:

@@ -33,7 +33,7 @@ def test_every_schedule_is_complete_and_can_finish(name: str, n_ranks: int, n_mi
     program = legal(name, n_ranks, n_micro_batches, v)
     assert ex.check(program) is program
     assert program.has_backward == REGISTRY[name].trains
-    pairs = program.n_stages * program.n_micro_batches
+    pairs = program.n_stages * program.n_micro_batches * program.n_segments
     assert (program.kind == ex.Kind.F).sum() == pairs
     assert np.isin(program.kind, (ex.Kind.B, ex.Kind.W)).sum() == (pairs if REGISTRY[name].trains else 0)
 
@@ -46,7 +46,7 @@ def test_equal_shares_give_equal_work_in_every_schedule(name: str, n_ranks: int,
     work = costs.slot_seconds(program).sum()
     per_micro_batch = 3.0 if REGISTRY[name].trains else 1.0
     assert work == pytest.approx(per_micro_batch * program.n_ranks * program.n_micro_batches)
-    assert costs.bytes_of_stage("parameter_bytes", program)[:, 0].sum() == pytest.approx(120.0 * program.n_ranks)
+    assert costs.bytes_of_stage("parameter_bytes", program)[:, 0, 0].sum() == pytest.approx(120.0 * program.n_ranks)
 
 
 @pytest.mark.parametrize("p", range(1, 17))
