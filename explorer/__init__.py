@@ -103,8 +103,25 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.figures import (
         write_html as write_html,
     )
+    from explorer.io import (
+        from_frame as from_frame,
+    )
+    from explorer.io import (
+        from_grid as from_grid,
+    )
+    from explorer.io import (
+        load as load,
+    )
+    from explorer.io import (
+        save as save,
+    )
+    from explorer.io import (
+        to_grid as to_grid,
+    )
+    from explorer.schedules import register as register
     from explorer.schedules import schedule as schedule
     from explorer.schedules import schedules as schedules
+    from explorer.schedules import unregister as unregister
     from explorer.simulate import simulate as simulate
     from explorer.simulate import simulate_events as simulate_events
     from explorer.widgets import Explorer as Explorer
@@ -117,7 +134,8 @@ _HOME = {
     **dict.fromkeys(("ExplorerError",), "errors"),
     **dict.fromkeys(("Hook", "READY_MODELS", "Recorder", "Run", "Stop", "execute", "ready_model"), "execute"),
     **dict.fromkeys(("memory", "timeline", "timeline_and_memory", "write_html"), "figures"),
-    **dict.fromkeys(("schedule", "schedules"), "schedules"),
+    **dict.fromkeys(("from_frame", "from_grid", "load", "save", "to_grid"), "io"),
+    **dict.fromkeys(("register", "schedule", "schedules", "unregister"), "schedules"),
     **dict.fromkeys(("simulate", "simulate_events"), "simulate"),
     **dict.fromkeys(("Explorer", "explore"), "widgets"),
 }
