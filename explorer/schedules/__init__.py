@@ -26,7 +26,6 @@ from explorer.schedules.one_f_one_b import one_f_one_b
 from explorer.schedules.own import Shelf
 from explorer.schedules.pipedream import pipedream, weight_versions
 from explorer.schedules.pipedream_2bw import pipedream_2bw
-from explorer.schedules.own import Shelf
 from explorer.schedules.recipe import Recipe, check_counts, check_size
 from explorer.schedules.seq1f1b import seq1f1b
 from explorer.schedules.zb_h1 import zb_h1
@@ -137,10 +136,6 @@ _BUILT_IN: Mapping[str, Recipe] = MappingProxyType(
         )
     }
 )
-
-_SHELF = Shelf(_BUILT_IN)
-REGISTRY = _SHELF.recipes  # read-only; users' own schedules come last
-register, unregister = _SHELF.register, _SHELF.unregister
 
 _SHELF = Shelf(_BUILT_IN)
 REGISTRY = _SHELF.recipes  # read-only; users' own schedules come last
