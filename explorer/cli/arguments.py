@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
+import warnings
 from typing import Any, NoReturn
 
 from explorer.core import Program
@@ -12,6 +14,7 @@ from explorer.schedules import schedule
 
 Commands = Any  # argparse names the type of add_subparsers' result only privately
 _LARGEST, _SMALLEST = 1e100, 1e-100
+_DEFAULTS: dict[str, Any] = {"schedule": "1f1b", "ranks": 4, "micro_batches": 8}
 _MOST_RANKS = 4096
 _MOST_PAIRS = 2_000_000  # (stage, micro-batch) pairs: about 1 GB while they are checked
 
@@ -51,10 +54,17 @@ def number(text: str) -> float:
 
 def add_program(parser: argparse.ArgumentParser) -> None:
     """The flags that choose a program."""
-    parser.add_argument("--schedule", default="1f1b", metavar="NAME", help="as in `explorer schedules` (1f1b)")
-    parser.add_argument("--ranks", type=whole, default=4, metavar="P", help="pipeline ranks (4)")
-    parser.add_argument("--micro-batches", type=whole, default=8, metavar="M", help="micro-batches in a step (8)")
+    parser.add_argument("--schedule", metavar="NAME", help=f"as in `explorer schedules` ({_DEFAULTS['schedule']})")
+    parser.add_argument("--ranks", type=whole, metavar="P", help=f"pipeline ranks ({_DEFAULTS['ranks']})")
+    parser.add_argument(
+        "--micro-batches", type=whole, metavar="M", help=f"micro-batches in a step ({_DEFAULTS['micro_batches']})"
+    )
     parser.add_argument("--chunks", type=whole, metavar="N", help="stages a rank (the fewest the schedule has)")
+
+
+def add_order(parser: argparse.ArgumentParser) -> None:
+    """The flag that reads a program from a file, in place of those that choose one."""
+    parser.add_argument("--program", metavar="FILE", help="an order as .csv, such as torch writes it")
 
 
 def add_link(parser: argparse.ArgumentParser) -> None:
@@ -70,12 +80,18 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def program_of(arguments: argparse.Namespace) -> Program:
-    """The program that the flags choose.
+    """The program that the flags choose, or the file they name.
 
     Raises:
         ScheduleError: if the schedule does not exist for these numbers.
-        InputError: if the program would be too large for a command.
+        InputError: if the program would be too large for a command, or the file holds none.
+        ProgramError: if the file's program is incomplete or cannot finish.
     """
+    if getattr(arguments, "program", None) is not None:
+        return _from_file(arguments)
+    for name, value in _DEFAULTS.items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, value)
     chunks = 1 if arguments.chunks is None else arguments.chunks
     if arguments.ranks > _MOST_RANKS:
         raise InputError(f"a command lays out at most {_MOST_RANKS} ranks; got {arguments.ranks}; try fewer")
@@ -91,3 +107,18 @@ def program_of(arguments: argparse.Namespace) -> Program:
         n_micro_batches=arguments.micro_batches,
         n_chunks=arguments.chunks,
     )
+
+
+def _from_file(arguments: argparse.Namespace) -> Program:
+    from explorer.io import load
+
+    given = [name for name in (*_DEFAULTS, "chunks") if getattr(arguments, name) is not None]
+    if given:
+        flag = f"--{given[0].replace('_', '-')}"
+        raise InputError(f"--program names the whole order, so nothing else chooses one; got {flag} too; leave it out")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        program = load(arguments.program)
+    for warning in told:
+        sys.stderr.write(f"explorer: {warning.message}\n")
+    return program

@@ -98,11 +98,12 @@ def _report(done: Run) -> str:
         "peak activations": [activations.show(size) for size in done.peak_activation_bytes],
     }
     verdict = "equal those of" if done.parity else "DIFFER from those of"
+    compared = "gradients" if done.trace.program.has_backward else "outputs  "
     losses = " → ".join(f"{loss:.4f}" for loss in _few(done.losses))
     return (
         f"{report(done.trace, columns)}\n"
         f"loss      {losses}\n"
-        f"gradients {verdict} {done.reference}; worst relative difference {done.parity_worst:.2g}"
+        f"{compared} {verdict} {done.reference}; worst relative difference {done.parity_worst:.2g}"
     )
 
 

@@ -84,15 +84,17 @@ def picture(trace: Trace, *, width: int) -> str:
         return ""
     margin = len(f"rank {trace.n_ranks - 1}  ")
     begin, span = events.start.min(), events.end.max() - events.start.min()
-    label = 1 + len(str(trace.program.n_micro_batches - 1))
+    chunked = trace.program.n_stages > trace.n_ranks
+    label = 1 + len(str(trace.program.n_micro_batches - 1)) + chunked * (1 + len(str(trace.program.n_stages - 1)))
     scale = min((width - margin) / span, label / duration.min())  # columns a second
-    if np.median(duration) * scale < 1.5 or duration.min() * scale < 1:
+    if np.median(duration) * scale < 1.5 or duration.min() * scale < 1 or (chunked and duration.min() * scale < label):
         return ""
     lines = [[" "] * (math.ceil(span * scale) + 1) for _ in range(trace.n_ranks)]
     left, right = (np.rint((time - begin) * scale).astype(int).tolist() for time in (events.start, events.end))
-    whats = zip(events.rank.tolist(), events.kind.tolist(), events.micro_batch.tolist(), left, right, strict=True)
-    for rank, kind, micro_batch, a, b in whats:
-        lines[rank][a:b] = f"{KIND_LETTERS[kind]}{micro_batch}".ljust(b - a, "-")[: b - a]
+    columns = (events.rank, events.kind, events.stage, events.micro_batch)
+    for rank, kind, stage, micro_batch, a, b in zip(*(c.tolist() for c in columns), left, right, strict=True):
+        name = f"{stage if chunked else ''}{KIND_LETTERS[kind]}{micro_batch}"
+        lines[rank][a:b] = name.ljust(b - a, "-")[: b - a]
     return "\n".join(f"rank {rank}".ljust(margin) + "".join(line).rstrip() for rank, line in enumerate(lines)) + "\n"
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from explorer.cli.arguments import Commands, add_link, add_output, add_program, number, program_of
+from explorer.cli.arguments import Commands, add_link, add_order, add_output, add_program, number, program_of
 from explorer.cli.output import report, size_of, to_json
+from explorer.core import Program
 
 
 def add(commands: Commands) -> None:
     """Add this command."""
     parser = commands.add_parser("simulate", help="lay a schedule out under costs", description=__doc__)
     add_program(parser)
+    add_order(parser)
     parser.add_argument("--forward", type=number, default=1.0, metavar="S", help="seconds of a stage's forward (1)")
     parser.add_argument("--backward", type=number, metavar="S", help="seconds of a stage's backward (twice forward)")
     add_link(parser)
@@ -38,5 +40,16 @@ def run(arguments: argparse.Namespace) -> int:
         from explorer.figures import timeline_and_memory, write_html
 
         write_html(timeline_and_memory(trace), arguments.html, title=f"{trace.program.name} – Pipeline Explorer")
-    print(values if arguments.json else report(trace))
+    print(values if arguments.json else report(trace) + _share(trace.program))
     return 0
+
+
+def _share(program: Program) -> str:
+    """That costs are of a stage, where a rank has several: else more chunks look like more work."""
+    chunks = program.n_stages // program.n_ranks
+    if chunks < 2:
+        return ""
+    return (
+        f"\n--forward and --backward are of one stage, and each rank has {chunks}: for the work of one stage a rank, "
+        f"divide them by {chunks}\n"
+    )

@@ -66,6 +66,9 @@ class _Columns:
     @classmethod
     def concatenate(cls, *tables: Self) -> Self:
         """The rows of all `tables`, in order."""
+        filled = [table for table in tables if len(table)]
+        if len(filled) == 1:
+            return filled[0]
         return cls(**{name: np.concatenate([getattr(t, name) for t in tables]) for name in cls.DTYPES})
 
     def take(self, rows: npt.NDArray[Any] | slice) -> Self:

@@ -57,7 +57,7 @@ def train(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
         if isinstance(stage, Chain):
             stage.pulse = no_pulse
     session = Session(program, execution_order(program, costs), bench, hooks, costs=costs)
-    optimizers = make_optimizers(job.optimizer, model)
+    optimizers = make_optimizers(job.optimizer, model) if program.has_backward else {}
     losses = []
     for step in range(job.n_steps):
         hooks.step_start(StepStart(step))

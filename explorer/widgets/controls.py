@@ -23,6 +23,7 @@ _PLACE = {
     **{"n_stages": "n_ranks", "n_layers": "n_ranks", "backward": "backward_ratio", "warm_up": "schedule"},
     **dict.fromkeys(("layers", "split_points", "batch", "inputs", "targets", "loss", "optimizer"), "model"),
 }
+_LABELS = {"n_micro_batches": "Micro-batches", "n_ranks": "Ranks", "n_chunks": "Chunks a rank"}
 _RERUNS = ("model", "schedule", "n_ranks", "n_chunks", "n_micro_batches")
 
 
@@ -81,7 +82,7 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
         self.fields["model"].say(self._models[self.fields["model"].value].partition(": ")[2])
         word = "chunk" if chunks == 1 else "chunks"
         self.fields["n_chunks"].say(f"Stages: {ranks} ranks × {chunks} {word} = {ranks * chunks}")
-        self.fields["schedule"].say(f"Exists for {REGISTRY[self.fields['schedule'].value].needs}")
+        self.fields["schedule"].say(plain(f"Exists for {REGISTRY[self.fields['schedule'].value].needs}"))
         limited = math.isfinite(self.fields["bandwidth"].value)
         self.fields["message_bytes"].say("of the prediction; a run knows its own" if limited else "")
         show(self.fields["message_bytes"], limited)
@@ -90,7 +91,7 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
         """Show `error` under the control at fault; whether there is one."""
         field = self.fields.get(_PLACE.get(error.argument, error.argument))
         if field is not None:
-            field.explain(str(error), error.legal if error.argument in self.fields else ())
+            field.explain(plain(str(error)), error.legal if error.argument in self.fields else ())
         return field is not None
 
     def clear(self) -> None:
@@ -107,9 +108,16 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
             finally:
                 self._following = False
 
-    def _note_chunks(self, _change: Any) -> None:
+    def _note_chunks(self, change: Any) -> None:
         if not self._following:
-            self._chunks_chosen = True
+            self._chunks_chosen = change["new"] != _chunks_of(self.fields["schedule"].value)
+
+
+def plain(text: str) -> str:
+    """Names of arguments as the labels of their fields."""
+    for name, label in _LABELS.items():
+        text = text.replace(name, label)
+    return text
 
 
 def reruns(name: str) -> bool:
@@ -151,7 +159,7 @@ def _linear(label: str, value: float, most: float, step: float, look: Look) -> A
 
 def _logarithmic(label: str, value: float, look: Look) -> Any:
     highest = max(3.0, math.ceil(math.log10(value)))
-    limits = {"base": 10, "min": -1, "max": highest, "step": 0.05, "readout_format": ".3g"}
+    limits = {"base": 10, "min": -1, "max": highest, "step": 0.05, "readout_format": ".4g"}
     return ipywidgets.FloatLogSlider(value, **limits, description=label, style=look.sliders, layout=look.wide)
 
 

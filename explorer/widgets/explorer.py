@@ -120,13 +120,15 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             self.controls.fields[name].clear()
         legal = self._predict()
         if reruns(name):
-            self._runner.stop()
+            if self._runner.stop() and legal:
+                self.panel.tell(f"The run was stopped, for its numbers were changed. {PREDICTED}")
             if legal and self.panel.on_change.value:
                 self._run_if_small()
 
     @_shown_in_app
     def _stale(self, error: ExplorerError) -> None:
         self._picture.mark_stale(True)
+        self.panel.possible(False)
         if not (isinstance(error, InputError) and self.controls.explain(error)):
             self.panel.fail(sentence(error))
         self.panel.tell("The picture shows the last numbers that were possible")
@@ -143,6 +145,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             return False
         trace = self.prediction.trace
         self._picture.mark_stale(False)
+        self.panel.possible(True)
         self.panel.tell(PREDICTED)
         self.panel.progress(0.0)
         said = numbers(trace, None)
@@ -226,9 +229,8 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
     def _show_run(self, predicted: Trace, measured: Trace, said: tuple[Number, ...], *, live: bool = False) -> None:
         spans = [float(trace.events.end.max(initial=0.0)) for trace in (predicted, measured)]
         shown = measured if len(measured.events) else None
-        self._picture.show(
-            Frame(predicted, shown, _label(predicted, MEASURED, said), _calm(max(spans), spans[0]), said, live)
-        )
+        whole = _calm(max(spans), spans[0]) if live else max(spans)
+        self._picture.show(Frame(predicted, shown, _label(predicted, MEASURED, said), whole, said, live))
 
 
 def sentence(error: BaseException) -> str:

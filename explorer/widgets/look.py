@@ -24,7 +24,7 @@ class Look:
 
     def __init__(self) -> None:
         self.plain = ipywidgets.Layout()
-        self.wide = ipywidgets.Layout(width="100%")
+        self.wide = ipywidgets.Layout(width="calc(100% - 4px)")  # with its margins
         self.lists = DescriptionStyle(description_width=_LABELS)
         self.sliders = SliderStyle(description_width=_LABELS)
         self._html = HTMLStyle()

@@ -44,6 +44,10 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         """The state shown, as text."""
         return html.unescape(str(self._status.value))
 
+    def possible(self, possible: bool) -> None:
+        """Whether the controls say something that can run."""
+        self.run.disabled = not possible
+
     def tell(self, text: str) -> None:
         """What is being shown, in a sentence."""
         value = html.escape(text)

@@ -107,13 +107,15 @@ class Runner:
                 atexit.register(self._leave)
             self._changed.notify_all()
 
-    def stop(self) -> None:
-        """Stop what runs and forget what waits."""
+    def stop(self) -> bool:
+        """Stop what runs and forget what waits; whether there was anything."""
         with self._changed:
+            any_ = self._next is not None or self._current is not None
             self._next = None
             if self._current:
                 self._current.stop.set()
             self._changed.notify_all()
+            return any_
 
     def close(self) -> None:
         """Stop, and end the thread."""

@@ -39,7 +39,7 @@ def _look() -> dict[str, Any]:
         "lines": list(RANK_COLORS),
         "light": asdict(LIGHT),
         "dark": asdict(DARK),
-        "origins": [origin.name.lower() for origin in Origin],
+        "origins": ["predicted" if origin == Origin.SIMULATED else origin.name.lower() for origin in Origin],
     }
 
 

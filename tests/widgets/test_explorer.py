@@ -37,7 +37,7 @@ def test_illegal_number_is_explained_where_it_is_and_the_picture_kept(app):
     _value(app, "schedule", "interleaved_1f1b")
     drawn = app.timeline.predicted
     _value(app, "n_micro_batches", 10)
-    assert "multiple of n_ranks; got 10 and 4; try 8 or 12" in app.controls.fields["n_micro_batches"].explanation
+    assert "multiple of Ranks; got 10 and 4; try 8 or 12" in app.controls.fields["n_micro_batches"].explanation
     assert app.timeline.stale
     assert app.timeline.predicted == drawn
     _value(app, "n_micro_batches", 12)

@@ -84,7 +84,7 @@ def test_run_shows_measured_numbers_losses_and_parity(open_app):
         ({"last": NotANumber()}, "", "a loss must be a finite number; .* gave nan"),
         ({"last": nn.Linear(9, 8)}, "model", "parts must fit each other; layer 3 .* does not take what layer 2 gives"),
         ({"n_layers": 3}, "n_ranks", "every stage needs a layer of its own; got 4 stages and 3 layers; try 3 stages"),
-        ({"n_items": 30}, "n_micro_batches", "multiple of n_micro_batches; got 30 and 8; try 10 or 6"),
+        ({"n_items": 30}, "n_micro_batches", "multiple of Micro-batches; got 30 and 8; try 10 or 6"),
     ],
 )
 def test_a_run_that_fails_says_so_where_the_fault_is_and_the_app_goes_on(open_app, model, place, message):

@@ -112,7 +112,7 @@ function render({ model, el, signal }) {
   listen("change:seq", show);
   addHover(canvas, state, signal);
   addDrag(canvas, state, zoom, signal);
-  addWheel(canvas, state, zoom, signal);
+  addWheel(canvas, el, state, zoom, signal);
   addKeyboard(el, zoom, signal);
   followSize(canvas, state, el, signal);
   followTheme(repaint, signal);

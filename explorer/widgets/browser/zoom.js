@@ -32,14 +32,15 @@ function makeZoom(model, state, repaint, signal) {
   };
 }
 
-function addWheel(canvas, state, zoom, signal) {
+function addWheel(canvas, el, state, zoom, signal) {
   let elsewhere = -Infinity; // when the page was last scrolled: its gesture ends over us, and is not ours
   window.addEventListener("wheel", (event) => {
     if (event.target !== canvas) elsewhere = event.timeStamp;
   }, { capture: true, passive: true, signal });
   canvas.addEventListener("wheel", (event) => {
     if (event.timeStamp - elsewhere < GESTURE) { elsewhere = event.timeStamp; return; }
-    if (!state.scales) return;
+    const ours = event.ctrlKey || event.metaKey || el.contains(document.activeElement);
+    if (!state.scales || !ours) return; // the page scrolls on, until the picture has been clicked
     event.preventDefault();
     event.stopPropagation();
     const sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
@@ -105,8 +106,8 @@ function makeButtons(zoom) {
   const row = document.createElement("div");
   row.className = "pipeline-tools";
   for (const [text, title, act] of [
-    ["−", "Zoom out (key −, or the wheel)", () => zoom.around(1 / 0.6)],
-    ["+", "Zoom in (key +, or the wheel)", () => zoom.around(0.6)],
+    ["−", "Zoom out (key −; Ctrl and wheel, or the wheel alone after a click)", () => zoom.around(1 / 0.6)],
+    ["+", "Zoom in (key +; Ctrl and wheel, or the wheel alone after a click)", () => zoom.around(0.6)],
     ["Fit", "Show all (key 0, or double click)", zoom.all],
   ]) {
     const button = document.createElement("button");
