@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +86,7 @@ class Costs:
                 _check_amount(one.name, value)
 
     @staticmethod
-    def per_rank_share(**amounts: Amount) -> RankShare:
+    def per_rank_share(**amounts: Any) -> RankShare:
         """Costs of a *rank's* share of the model, which `for_program` divides among its stages.
 
         Comparing schedules needs equal work: with twice the stages each costs half.
@@ -93,7 +94,7 @@ class Costs:
         Args:
             amounts: as the attributes of Costs; what is per stage there may be (n_ranks,) here.
         """
-        return RankShare(Costs(**amounts))  # type: ignore[arg-type]
+        return RankShare(Costs(**amounts))
 
     def action_seconds(self, program: Program) -> Floats:
         """(n_actions,) seconds each action takes by itself; messages take none of their rank's time."""

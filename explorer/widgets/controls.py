@@ -20,10 +20,21 @@ _MB = 1e6
 _BANDWIDTHS = (math.inf, *(float(gb) * _GB for gb in (400, 200, 100, 50, 25, 10, 5, 2, 1, 0.5, 0.1)))
 # where an error is shown, by the argument it names
 _PLACE = {
-    **{"n_stages": "n_ranks", "n_layers": "n_ranks", "backward": "backward_ratio", "warm_up": "schedule"},
+    **{
+        "n_stages": "n_ranks",
+        "n_layers": "n_ranks",
+        "backward": "backward_ratio",
+        "warm_up": "schedule",
+        "delays": "late_action",
+    },
     **dict.fromkeys(("layers", "split_points", "batch", "inputs", "targets", "loss", "optimizer"), "model"),
 }
 _LABELS = {"n_micro_batches": "Micro-batches", "n_ranks": "Ranks", "n_chunks": "Chunks a rank"}
+_RECOMPUTE = [("inputs: B or I", "inputs"), ("both: I and W each", "both")]
+_AS_THEY_ARE = (
+    *("weight_share", "overlap_share", "recompute", "recompute_for"),
+    *("jitter", "seed", "slow_rank", "slow_factor", "late_action"),
+)
 _RERUNS = ("model", "schedule", "n_ranks", "n_chunks", "n_micro_batches")
 
 
@@ -45,11 +56,29 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
             "bandwidth": _bandwidth(settings.bandwidth, look),
             "message_bytes": _linear("Message, MB", settings.message_bytes / _MB, 64.0, 0.5, look),
         }
-        self.fields = {name: Field(control, look) for name, control in controls.items()}
+        more = {
+            "weight_share": _linear("W ÷ backward", settings.weight_share, 1.0, 0.05, look, digits=2),
+            "overlap_share": _linear("F with B ÷ both", settings.overlap_share, 1.0, 0.05, look, digits=2),
+            "recompute": _linear("Recompute ÷ forward", settings.recompute, 1.0, 0.1, look),
+            "recompute_for": _dropdown("Recompute for", _RECOMPUTE, settings.recompute_for, look),
+            "fixed": _linear("Fixed, ms", settings.fixed * _MS, 5.0, 0.1, look),
+            "jitter": _linear("Jitter", settings.jitter, 0.5, 0.01, look, digits=2),
+            "seed": _counter("Seed", settings.seed, 99, look, least=0),
+            "slow_rank": _counter("Slow rank", settings.slow_rank, 63, look, least=0),
+            "slow_factor": _linear("Takes × as long", settings.slow_factor, 4.0, 0.1, look, least=1.0),
+            "late_action": _text("Late action", settings.late_action, look),
+            "late": _linear("Late by, ms", settings.late * _MS, 200.0, 1.0, look),
+        }
+        self.fields = {name: Field(control, look) for name, control in {**controls, **more}.items()}
+        self._more = [self.fields[name] for name in more]
         self._models = models
         self._chunks_chosen = settings.n_chunks is not None
         self._following = False
-        super().__init__(list(self.fields.values()), layout=ipywidgets.Layout(flex_flow="row wrap"))
+        unfold = ipywidgets.ToggleButton(description="More costs", icon="sliders", layout=look.plain)
+        unfold.observe(self._unfold, "value")
+        shown = [self.fields[name] for name in controls]
+        super().__init__([*shown, unfold, *self._more], layout=ipywidgets.Layout(flex_flow="row wrap"))
+        self._show_more(any(getattr(settings, name) != getattr(Settings(), name) for name in more))
         self.add_class("pipeline-controls")
         self.fields["schedule"].control.observe(self._follow_schedule, "value")
         self.fields["n_chunks"].control.observe(self._note_chunks, "value")
@@ -64,6 +93,9 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
             forward=value["forward"] / _MS,
             latency=value["latency"] / _MS,
             message_bytes=value["message_bytes"] * _MB,
+            fixed=value["fixed"] / _MS,
+            late=value["late"] / _MS,
+            **{name: value[name] for name in _AS_THEY_ARE},
         )
 
     def on_change(self, react: Callable[[str], None]) -> None:
@@ -98,6 +130,13 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
         """Nothing is wrong anywhere."""
         for field in self.fields.values():
             field.clear()
+
+    def _unfold(self, change: Any) -> None:
+        self._show_more(bool(change["new"]))
+
+    def _show_more(self, visible: bool) -> None:
+        for field in self._more:
+            show(field, visible)
 
     def _follow_schedule(self, change: Any) -> None:
         """Give the schedule as many chunks as it is made for, unless the user has chosen a number."""
@@ -148,12 +187,19 @@ def _dropdown(label: str, options: list[tuple[str, str]], value: str, look: Look
     return ipywidgets.Dropdown(options=options, value=value, description=label, style=look.lists, layout=look.wide)
 
 
-def _counter(label: str, value: int, most: int, look: Look) -> Any:
-    return ipywidgets.IntSlider(value, 1, max(most, value), description=label, style=look.sliders, layout=look.wide)
+def _counter(label: str, value: int, most: int, look: Look, *, least: int = 1) -> Any:
+    return ipywidgets.IntSlider(value, least, max(most, value), description=label, style=look.sliders, layout=look.wide)
 
 
-def _linear(label: str, value: float, most: float, step: float, look: Look) -> Any:
-    limits = {"min": 0.0, "max": max(most, value), "step": step, "readout_format": ".1f"}
+def _text(label: str, value: str, look: Look) -> Any:
+    shown = {"placeholder": "like 2F3", "continuous_update": False}
+    return ipywidgets.Text(value, description=label, style=look.texts, layout=look.wide, **shown)
+
+
+def _linear(
+    label: str, value: float, most: float, step: float, look: Look, *, digits: int = 1, least: float = 0.0
+) -> Any:
+    limits = {"min": least, "max": max(most, value), "step": step, "readout_format": f".{digits}f"}
     return ipywidgets.FloatSlider(value, **limits, description=label, style=look.sliders, layout=look.wide)
 
 

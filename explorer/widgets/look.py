@@ -7,7 +7,7 @@ from typing import Any
 import ipywidgets
 from ipywidgets.widgets.widget_description import DescriptionStyle
 from ipywidgets.widgets.widget_int import SliderStyle
-from ipywidgets.widgets.widget_string import HTMLStyle
+from ipywidgets.widgets.widget_string import HTMLStyle, TextStyle
 
 _LABELS = "136px"
 
@@ -19,6 +19,7 @@ class Look:
         plain: layout of what lies as its class says.
         wide: layout of what fills its column.
         lists: style of dropdowns.
+        texts: style of text fields.
         sliders: style of sliders.
     """
 
@@ -26,6 +27,7 @@ class Look:
         self.plain = ipywidgets.Layout()
         self.wide = ipywidgets.Layout(width="calc(100% - 4px)")  # with its margins
         self.lists = DescriptionStyle(description_width=_LABELS)
+        self.texts = TextStyle(description_width=_LABELS)
         self.sliders = SliderStyle(description_width=_LABELS)
         self._html = HTMLStyle()
 

@@ -28,6 +28,17 @@ class Settings:
         bandwidth: bytes per second of a link.
         message_bytes: bytes of a message, for the prediction; a run knows its own.
         n_steps: training steps of a run.
+        weight_share: of a backward, what W takes where a schedule splits it.
+        overlap_share: how long an F with a B begun together takes, as a share of both.
+        recompute: seconds of running a forward again before its backward, as a share of the forward.
+        recompute_for: "inputs" or "both", as in Costs.
+        fixed: seconds that every action takes besides.
+        jitter: standard deviation of each action, as a share of it.
+        seed: of the jitter.
+        slow_rank: the one that `slow_factor` is of.
+        slow_factor: how many times as long that rank takes.
+        late_action: the one that takes `late` seconds more, like 2F3; "" for none.
+        late: seconds.
     """
 
     model: str = "mlp"
@@ -41,6 +52,17 @@ class Settings:
     bandwidth: float = math.inf
     message_bytes: float = 4e6
     n_steps: int = 3
+    weight_share: float = 0.5
+    overlap_share: float = 1.0
+    recompute: float = 0.0
+    recompute_for: str = "inputs"
+    fixed: float = 0.0
+    jitter: float = 0.0
+    seed: int = 0
+    slow_rank: int = 0
+    slow_factor: float = 1.0
+    late_action: str = ""
+    late: float = 0.0
 
     def program(self) -> Program:
         """The program of these numbers; the last few are kept, and with them their graphs."""
@@ -54,14 +76,30 @@ class Settings:
             CostError: if a cost cannot be.
         """
         program = self.program()
+        backward = self.forward * self.backward_ratio
         share = Costs.per_rank_share(
             forward=self.forward,
-            backward=self.forward * self.backward_ratio,
+            backward=backward,
+            backward_weight=backward * self.weight_share,
+            overlap=None if self.overlap_share == 1 else (self.forward + backward) * self.overlap_share,
+            recompute=self.forward * self.recompute,
+            recompute_for=self.recompute_for,
+            fixed=self.fixed,
+            time_factor=self._time_factor(),
             latency=self.latency,
             bandwidth=self.bandwidth,
             message_bytes=self.message_bytes,
+            jitter=self.jitter,
+            seed=self.seed,
+            delays={self.late_action: self.late} if self.late_action.strip() and self.late else {},
         )
         return Prediction(program, simulate(program, share.for_program(program)))
+
+    def _time_factor(self) -> float | list[float]:
+        """By rank, where one of them is slow."""
+        if self.slow_factor == 1 or not 0 <= self.slow_rank < self.n_ranks:
+            return 1.0
+        return [self.slow_factor if rank == self.slow_rank else 1.0 for rank in range(self.n_ranks)]
 
     def links(self) -> Costs:
         """The link model of a run, which knows the size of its messages itself."""
