@@ -8,6 +8,8 @@ import numpy.typing as npt
 from explorer.analysis.levels import Levels
 from explorer.core import Category, Trace
 from explorer.core.metrics import held
+from explorer.core.trace import check_trace
+from explorer.errors import InputError
 
 
 def memory_over_time(trace: Trace, *, category: Category | None = None) -> Levels:
@@ -18,9 +20,18 @@ def memory_over_time(trace: Trace, *, category: Category | None = None) -> Level
     Args:
         trace: any.
         category: only memory held for this; None for all of it.
+
+    Raises:
+        InputError: if it is no Trace, or no Category.
     """
-    changes = trace.memory
+    changes = check_trace(trace).memory
     if category is not None:
+        if not isinstance(category, Category):
+            names = ", ".join(one.name for one in Category)
+            raise InputError(
+                f"category is an explorer.Category: {names}; got {str(category)[:40]!r}; try Category.ACTIVATIONS",
+                argument="category",
+            )
         changes = changes.take(changes.category == category)
     return Levels.of_changes(changes.rank, changes.step, changes.time, changes.delta, n_ranks=trace.n_ranks)
 
@@ -29,8 +40,11 @@ def in_flight_over_time(trace: Trace) -> Levels:
     """How many (stage, micro-batch) pairs each rank holds over time.
 
     Held from the start of F until the end of B or, after I, of W.
+
+    Raises:
+        InputError: if it is no Trace.
     """
-    events = trace.events
+    events = check_trace(trace).events
     taken, freed = held(events)
     rows = np.concatenate([taken, freed])
     time = np.concatenate([events.start[taken], events.end[freed]])
@@ -44,5 +58,8 @@ def peak_bytes(trace: Trace, *, category: Category | None = None) -> npt.NDArray
     Args:
         trace: any; 0 everywhere where it knows no memory.
         category: only memory held for this; None for all of it.
+
+    Raises:
+        InputError: if it is no Trace, or no Category.
     """
     return memory_over_time(trace, category=category).peaks()

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from explorer.core import Kind, Trace
 from explorer.core.metrics import compute_rows
+from explorer.core.trace import check_trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,10 +31,14 @@ def phases(trace: Trace) -> pd.DataFrame:
     Returns:
         A row for each step, rank and phase: step, rank, phase, start and end in seconds.
 
+    Raises:
+        InputError: if it is no Trace.
+
     Source: Narayanan et al. 2021, arXiv:2104.04473, section 2.2.1.
     """
     import pandas as pd
 
+    trace = check_trace(trace)
     edges = np.stack([_edges(trace, step) for step in trace.steps]) if trace.steps else np.empty((0, 0, 4))
     n_steps, n_ranks, _ = edges.shape
     n = len(PHASES)

@@ -13,11 +13,13 @@ from explorer.core import metrics
 from explorer.core.costs import Costs
 from explorer.core.events import Events, MemoryChanges
 from explorer.core.program import Program
+from explorer.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT_VERSION = 1
+_MOST_NAMED = 8  # steps that a message lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,21 @@ class Trace:
         return [int(step) for step in np.unique(self.events.step)]
 
     def step(self, number: int) -> Trace:
-        """The one step `number` of it."""
+        """The one step `number` of it.
+
+        Raises:
+            InputError: if it holds no such step.
+        """
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number not in self.steps:
+            there = ", ".join(map(str, self.steps[:_MOST_NAMED])) or "none"
+            more = f" … {self.steps[-1]}" if len(self.steps) > _MOST_NAMED else ""
+            raise InputError(
+                f"a step is one that the trace holds; got {str(number)[:40]}; the steps there are: {there}{more}",
+                argument="number",
+                legal=tuple(sorted(self.steps, key=lambda step: abs(step - number))[:2])
+                if isinstance(number, (int, np.integer))
+                else tuple(self.steps[:1]),
+            )
         return Trace(
             self.events.take(self.events.step == number),
             self.program,
@@ -124,3 +140,19 @@ class Trace:
     @cached_property
     def _times(self) -> list[metrics.RankTimes]:
         return [metrics.rank_times(events, self.n_ranks) for events in self._measured_steps]
+
+
+def check_trace(value: object) -> Trace:
+    """`value`, if it is a Trace.
+
+    Raises:
+        InputError: if it is anything else.
+    """
+    if isinstance(value, Trace):
+        return value
+    if isinstance(value, Program):
+        advice = "make one with explorer.simulate(program)"
+    else:
+        holds = isinstance(getattr(value, "trace", None), Trace)
+        advice = "give its .trace" if holds else "make one with explorer.simulate or explorer.execute"
+    raise InputError(f"this needs a Trace; got {type(value).__name__}; {advice}", argument="trace")

@@ -41,7 +41,9 @@ def load(path: str | os.PathLike[str]) -> Program:
     file = _path(path)
     reader = _READERS.get(file.suffix.lower())
     if reader is None:
-        raise InputError(f"a file that can be loaded is {_KNOWN}; got {file.name!r}", argument="path")
+        raise InputError(
+            f"a file that can be loaded is {_KNOWN}; got {file.name!r}; try to export {file.stem}.csv", argument="path"
+        )
     text = _text(file)
     try:
         return check(reader(text, file.stem, file.name))
