@@ -21,8 +21,10 @@ def chimera(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1, n_replicas
 
     Every stage has a copy of its weights on n_replicas ranks, and gradients are summed over them. Each P micro-batches
     form a unit, and units follow each other directly; the last may be smaller. With F = B and M a multiple of P the
-    makespan is 2M + 2P/n_replicas − 2 times F, so the bubble of two replicas is (P−2)/(2M+P−2) of the whole. With
-    B = 2F it is more: 2(P−2)/(3M+2(P−2)) for M = P. A rank holds between P − P/n_replicas + 1 and P micro-batches.
+    makespan is 2M + 2P/n_replicas − 2 times F, so the bubble of two replicas is (P−2)/(2M+P−2) of the whole, and a
+    rank holds between P − P/n_replicas + 1 and P micro-batches. With B = 2F every unit leaves a gap of its own: for two
+    replicas the makespan is 3M + (M/P+1)(P−2) times F. Doubled forwards and halved backwards, which would fill it, are
+    not in this order.
 
     Args:
         n_ranks: even.
@@ -33,8 +35,8 @@ def chimera(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1, n_replicas
     Raises:
         ScheduleError: if a number is not among these.
 
-    Source: Li and Hoefler 2021, Chimera, arXiv:2107.06925, sections 3.1, 3.5 and 3.6, figures 3 and 8, tables 2 and 3;
-        f there is n_replicas / 2.
+    Source: Li and Hoefler 2021, Chimera, arXiv:2107.06925, sections 3.1, 3.5 and 3.6, tables 2 and 3; f there is
+        n_replicas / 2.
     """
     check_counts(n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_replicas=n_replicas)
     one_stage_a_rank("chimera", n_chunks, instead="n_replicas")

@@ -27,7 +27,8 @@ def depth_first(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 2) -> Pro
     Raises:
         ScheduleError: if a count is not among these.
 
-    Source: Lamy-Poirier 2022, Breadth-First Pipeline Parallelism, arXiv:2211.05953, section 3.
+    Source: Lamy-Poirier 2022, Breadth-First Pipeline Parallelism, arXiv:2211.05953, the depth-first
+        schedule.
     """
     check_counts(n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_chunks=n_chunks)
     check_range("depth-first", "n_chunks", n_chunks, lowest=2)

@@ -27,7 +27,7 @@ def eager_1f1b(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1, warm_up
     Raises:
         ScheduleError: if a count is not a whole number of at least 1, n_chunks is not 1, or the warm-up would hang.
 
-    Source: Zhuang et al. 2022, On Optimizing the Communication of Model Parallelism, arXiv:2211.05322, section 4,
+    Source: Zhuang et al. 2022, On Optimizing the Communication of Model Parallelism, arXiv:2211.05322,
         eager-1F1B.
     """
     return one_stage_1f1b("eager_1f1b", n_ranks, n_micro_batches, n_chunks, warm_up)

@@ -29,7 +29,7 @@ def gis(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 2, group_size: in
     Raises:
         ScheduleError: if a number is not among these.
 
-    Source: PipeOffload, arXiv:2503.01328, section 3, generalised interleaved schedule; order of
+    Source: PipeOffload, arXiv:2503.01328, the generalised interleaved schedule; order of
         sail-sg/zero-bubble-pipeline-parallelism, zerobubble/scheduler/group_interleaved_1f1b.py.
     """
     check_counts(n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_chunks=n_chunks)

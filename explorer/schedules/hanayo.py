@@ -18,8 +18,9 @@ def hanayo(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 2) -> Program:
 
     A wave is two stages a rank, one on the way down and one on the way back. A micro-batch enters every two actions;
     P of them form a unit without a gap between its actions, and units follow each other directly. With F = B of equal
-    stages and M a multiple of P the makespan is 2vM + 2(P−1) actions, the bubble (P−1)/(vM+P−1) of the whole; with
-    other ratios of B to F it is larger. A rank holds at most v·P pairs of stage and micro-batch.
+    stages and M a multiple of P the makespan is 2vM + 2(P−1) times F, the bubble (P−1)/(vM+P−1) of the whole. With
+    B = 2F every unit leaves a gap of its own: 3vM + 2(P−1)(M/P+1) times F. Rank r holds at most (v−1)P + r + 1 pairs
+    of stage and micro-batch.
 
     Args:
         n_ranks: any.
@@ -29,8 +30,8 @@ def hanayo(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 2) -> Program:
     Raises:
         ScheduleError: if a number is not among these.
 
-    Source: Liu et al. 2023, Hanayo, arXiv:2308.15762, section 3: the wave placement, and F and B as one action each in
-        the order of its unit; beyond that the paper leaves the order to its runtime.
+    Source: Liu et al. 2023, Hanayo, arXiv:2308.15762, for the waves. The order is that of a clock on which F and B take
+        one tick each, the way Chimera's is made; it was not compared with the authors' own action lists.
     """
     check_counts(n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_chunks=n_chunks)
     check_fits(

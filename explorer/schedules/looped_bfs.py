@@ -26,8 +26,8 @@ def looped_bfs(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 2) -> Prog
     Raises:
         ScheduleError: if a count is not a whole number of at least 1.
 
-    Source: Lamy-Poirier 2022, Breadth-First Pipeline Parallelism, arXiv:2211.05953, section 3; backwards from the
-        last micro-batch to the first, as torch 2.13's ScheduleLoopedBFS has them.
+    Source: Lamy-Poirier 2022, Breadth-First Pipeline Parallelism, arXiv:2211.05953, the breadth-first schedule;
+        backwards from the last micro-batch to the first, as torch 2.13's ScheduleLoopedBFS has them.
     """
     check_counts(n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_chunks=n_chunks)
     chunk, micro_batch = np.divmod(np.arange(n_chunks * n_micro_batches), n_micro_batches)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from explorer.core import Kind, Placement, Program, RankOrder
-from explorer.schedules.recipe import check_counts, one_stage_a_rank, warm_up_then_alternate
+from explorer.schedules.recipe import check_counts, check_size, one_stage_a_rank, warm_up_then_alternate
 
 
 def seq1f1b(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1, n_segments: int = 2) -> Program:
@@ -27,10 +27,11 @@ def seq1f1b(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1, n_segments
     Raises:
         ScheduleError: if a count is not a whole number of at least 1, or n_chunks is not 1.
 
-    Source: Seq1F1B, arXiv:2406.03488, section 3.3, equations (3) to (5); order of
+    Source: Seq1F1B, arXiv:2406.03488, equations (3) to (5); order of
         sail-sg/zero-bubble-pipeline-parallelism, zerobubble/scheduler/seq1f1b.py.
     """
     check_counts(n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_segments=n_segments)
+    check_size(n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_chunks=int(n_segments))
     one_stage_a_rank("seq1f1b", n_chunks, instead="interleaved_1f1b")
     n_actions = n_micro_batches * n_segments
     turn_micro_batch, turn_segment = np.divmod(np.arange(n_actions, dtype=np.int32), np.int32(n_segments))
