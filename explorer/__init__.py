@@ -22,6 +22,9 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
         in_flight_over_time as in_flight_over_time,
     )
     from explorer.analysis import (
+        items as items,
+    )
+    from explorer.analysis import (
         memory_over_time as memory_over_time,
     )
     from explorer.analysis import (
@@ -29,6 +32,9 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     )
     from explorer.analysis import (
         phases as phases,
+    )
+    from explorer.analysis import (
+        throughput as throughput,
     )
     from explorer.core import (
         Action as Action,
@@ -118,6 +124,13 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.io import (
         to_grid as to_grid,
     )
+    from explorer.lowering import Cure as Cure
+    from explorer.lowering import MessageReport as MessageReport
+    from explorer.lowering import add_messages as add_messages
+    from explorer.lowering import check_messages as check_messages
+    from explorer.lowering import group_messages as group_messages
+    from explorer.lowering import one_group_per_peer as one_group_per_peer
+    from explorer.lowering import split_backward as split_backward
     from explorer.schedules import register as register
     from explorer.schedules import schedule as schedule
     from explorer.schedules import schedules as schedules
@@ -128,13 +141,17 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.widgets import explore as explore
 
 _HOME = {
-    **dict.fromkeys(("in_flight_over_time", "memory_over_time", "peak_bytes", "phases"), "analysis"),
+    **dict.fromkeys(
+        ("in_flight_over_time", "items", "memory_over_time", "peak_bytes", "phases", "throughput"), "analysis"
+    ),
     **dict.fromkeys(("Action", "Category", "Costs", "Events", "Kind", "MemoryChanges", "Origin"), "core"),
     **dict.fromkeys(("Overlap", "Placement", "Program", "Trace", "Waits", "check"), "core"),
     **dict.fromkeys(("ExplorerError",), "errors"),
     **dict.fromkeys(("Hook", "READY_MODELS", "Recorder", "Run", "Stop", "execute", "ready_model"), "execute"),
     **dict.fromkeys(("memory", "timeline", "timeline_and_memory", "write_html"), "figures"),
     **dict.fromkeys(("from_frame", "from_grid", "load", "save", "to_grid"), "io"),
+    **dict.fromkeys(("Cure", "MessageReport", "add_messages", "check_messages"), "lowering"),
+    **dict.fromkeys(("group_messages", "one_group_per_peer", "split_backward"), "lowering"),
     **dict.fromkeys(("register", "schedule", "schedules", "unregister"), "schedules"),
     **dict.fromkeys(("simulate", "simulate_events"), "simulate"),
     **dict.fromkeys(("Explorer", "explore"), "widgets"),

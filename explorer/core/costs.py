@@ -20,7 +20,7 @@ Amount = float | npt.ArrayLike
 
 _PER_STAGE = (
     *("forward", "backward", "backward_input", "backward_weight", "overlap", "recompute", "optimizer"),
-    *("activation_bytes", "parameter_bytes"),
+    *("activation_bytes", "recompute_bytes", "parameter_bytes"),
 )
 # what an action of one of several segments takes a part of; memory is divided where it is modelled
 _PER_SEGMENT = ("forward", "backward", "backward_input", "backward_weight", "overlap", "recompute", "message_bytes")
@@ -51,6 +51,7 @@ class Costs:
         bandwidth: bytes per second of a link.
         time_factor: how many times as long a rank takes as it should; 2 = half as fast.
         activation_bytes: bytes one micro-batch keeps on a stage from F until its backward has ended.
+        recompute_bytes: bytes that a backward holds besides from its start, having run its forward again.
         parameter_bytes: bytes of a stage's parameters; gradients are as large.
         message_bytes: bytes of what a stage hands to the next, and of the gradient that comes back for it.
         jitter: how much compute actions vary: the standard deviation of their seconds as a share of them, drawn for
@@ -71,6 +72,7 @@ class Costs:
     bandwidth: Amount = np.inf
     time_factor: Amount = 1.0
     activation_bytes: Amount = 0.0
+    recompute_bytes: Amount = 0.0
     parameter_bytes: Amount = 0.0
     message_bytes: Amount = 0.0
     recompute_for: str = "inputs"

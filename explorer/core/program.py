@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -193,6 +193,38 @@ class Program:
     def splits_backward(self) -> bool:
         """Whether some backward is cut into its input and its weight part."""
         return bool((self.kind == Kind.W).any())
+
+    def with_waits(self, *waits: tuple[str | Action, str | Action, float]) -> Program:
+        """The same program with further waits, as hazards between the items of an in-order pipeline are.
+
+        Args:
+            waits: which action must end first, which then may begin, and the seconds between the two.
+
+        Raises:
+            ProgramError: if the program has no such action.
+
+        Example:
+            >>> import explorer as ex
+            >>> line = ex.schedule("forward_only", n_ranks=2, n_micro_batches=2)
+            >>> ex.simulate(line.with_waits(("1F0", "0F1", 1.0))).makespan
+            5.0
+        """
+        after, before, lag = self.waits or (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+        new = [(self._index_of(first), self._index_of(then), float(seconds)) for first, then, seconds in waits]
+        columns = zip(*new, strict=True) if new else ((), (), ())
+        parts = [
+            np.concatenate([old, np.array(more, old.dtype)])
+            for old, more in zip((after, before, lag), columns, strict=True)
+        ]
+        return replace(self, waits=Waits(*parts))
+
+    def _index_of(self, action: str | Action) -> int:
+        wanted = action if isinstance(action, Action) else Action.parse(str(action))
+        same = (self.kind == wanted.kind) & (self.stage == wanted.stage)
+        found = np.flatnonzero(same & (self.micro_batch == wanted.micro_batch) & (self.segment == wanted.segment))
+        if not len(found):
+            raise ProgramError(f"a wait is between actions of the program; {self.name} has no {wanted}; name others")
+        return int(found[0])
 
     def action(self, index: int) -> Action:
         """The action at `index` of the columns."""

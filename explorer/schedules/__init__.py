@@ -30,6 +30,7 @@ from explorer.schedules.recipe import Recipe, check_counts, check_size
 from explorer.schedules.seq1f1b import seq1f1b
 from explorer.schedules.zb_h1 import zb_h1
 from explorer.schedules.zb_h2 import zb_h2
+from explorer.schedules.zb_v import zb_v
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +102,7 @@ _BUILT_IN: Mapping[str, Recipe] = MappingProxyType(
                 "an even number of stages a rank, two a wave",
                 n_chunks=2,
                 any_chunks=True,
-                holds="vP stages",
+                holds="(v − 1)P + r + 1 stages",
             ),
             Recipe("pipedream", "PipeDream", pipedream, _ANY, weight_copies=weight_versions, holds="P − r"),
             Recipe(
@@ -112,10 +113,33 @@ _BUILT_IN: Mapping[str, Recipe] = MappingProxyType(
                 weight_copies=2,
                 holds="P − r",
             ),
-            Recipe("zb_h1", "ZB-H1", zb_h1, _ANY),
-            Recipe("zb_h2", "ZB-H2", zb_h2, _ANY),
-            Recipe("dualpipe", "DualPipe", dualpipe, "n_ranks even; n_micro_batches even, at least twice n_ranks"),
-            Recipe("dualpipev", "DualPipeV", dualpipev, "n_micro_batches at least twice n_ranks", n_chunks=2),
+            Recipe("zb_h1", "ZB-H1", zb_h1, _ANY, holds="P"),
+            Recipe("zb_h2", "ZB-H2", zb_h2, _ANY, holds="2P − 1"),
+            Recipe(
+                "zb_v",
+                "ZB-V",
+                zb_v,
+                "any numbers; two stages a rank",
+                n_chunks=2,
+                options=("costs", "memory_limit", "dialect"),
+                holds="2P stages",
+            ),
+            Recipe(
+                "dualpipe",
+                "DualPipe",
+                dualpipe,
+                "n_ranks even; n_micro_batches even, at least twice n_ranks",
+                weight_copies=2,
+                holds="P + 1",
+            ),
+            Recipe(
+                "dualpipev",
+                "DualPipeV",
+                dualpipev,
+                "n_micro_batches at least twice n_ranks",
+                n_chunks=2,
+                holds="2P + 1 stages",
+            ),
             Recipe(
                 "interleaved_zb",
                 "Interleaved zero bubble",
@@ -123,6 +147,7 @@ _BUILT_IN: Mapping[str, Recipe] = MappingProxyType(
                 "n_micro_batches a multiple of n_micro_batches // n_ranks",
                 n_chunks=2,
                 any_chunks=True,
+                holds="(v − 1)N + P stages, N = M ÷ max(1, M // P)",
             ),
             Recipe(
                 "forward_only",
@@ -130,7 +155,7 @@ _BUILT_IN: Mapping[str, Recipe] = MappingProxyType(
                 forward_only,
                 "any numbers",
                 any_chunks=True,
-                options=("dialect",),
+                options=("dialect", "buffers"),
                 trains=False,
             ),
         )

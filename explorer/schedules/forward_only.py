@@ -7,13 +7,16 @@ from dataclasses import replace
 import numpy as np
 
 from explorer.core import Kind, Placement, Program, RankOrder
+from explorer.errors import ScheduleError
 from explorer.schedules.limits import check_dialect
 from explorer.schedules.recipe import check_counts, one_stage_a_rank
 
 STREAM = "stream"
 
 
-def forward_only(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1, dialect: str = STREAM) -> Program:
+def forward_only(
+    *, n_ranks: int, n_micro_batches: int, n_chunks: int = 1, dialect: str = STREAM, buffers: int | None = None
+) -> Program:
     """Every micro-batch once through all stages, nothing backward.
 
         rank 0  F0 F1 F2 F3 .  .
@@ -30,7 +33,9 @@ def forward_only(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1, diale
         n_ranks: any.
         n_micro_batches: any.
         n_chunks: any; 1 for "deepspeed".
-        dialect: "stream", with room for any number of finished micro-batches between ranks, or "deepspeed".
+        dialect: "stream", or "deepspeed".
+        buffers: how many finished micro-batches fit between a stage and the next; a stage that finds no room keeps
+            its own and cannot begin another. None: any number.
 
     Raises:
         ScheduleError: if a count is not a whole number of at least 1, or the dialect does not exist for it.
@@ -39,6 +44,12 @@ def forward_only(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1, diale
     """
     check_counts(n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_chunks=n_chunks)
     check_dialect("forward_only", dialect, (STREAM, "deepspeed"))
+    if buffers is not None and (not isinstance(buffers, (int, np.integer)) or isinstance(buffers, bool) or buffers < 0):
+        raise ScheduleError(
+            f"buffers is a whole number of at least 0, or None for any; got {buffers!r}; try 1",
+            argument="buffers",
+            legal=(1,),
+        )
     if dialect == "deepspeed":
         one_stage_a_rank("forward_only of DeepSpeed", n_chunks, instead="the dialect stream")
         streamed = forward_only(n_ranks=n_ranks, n_micro_batches=n_micro_batches)
@@ -49,4 +60,7 @@ def forward_only(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1, diale
     chunk = np.concatenate([np.full(len(group), chunk) for group in groups for chunk in range(n_chunks)])
     kinds = np.full(len(micro_batch), Kind.F, np.int8)
     orders = [RankOrder(kinds, (chunk * n_ranks + rank).astype(np.int32), micro_batch) for rank in range(n_ranks)]
-    return Program.from_columns("forward_only", Placement.looped(n_ranks, n_chunks), n_micro_batches, orders)
+    program = Program.from_columns("forward_only", Placement.looped(n_ranks, n_chunks), n_micro_batches, orders)
+    if buffers is None:
+        return program
+    return replace(program, capacities=np.full(n_ranks * n_chunks - 1, int(buffers), np.int64))

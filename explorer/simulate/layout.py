@@ -78,20 +78,27 @@ def modelled_memory(graph: Graph, costs: Costs, start: Floats, end: Floats, *, s
     """
     program = graph.program
     activation = costs.bytes_of_stage("activation_bytes", program)
+    rebuilt = costs.bytes_of_stage("recompute_bytes", program)
     parameter = costs.bytes_of_stage("parameter_bytes", program)[:, 0, 0]
     tables = []
     if activation.any():
-        tables.append(_activations(graph, activation, start, end, step))
+        tables.append(_activations(graph, activation, start, end, step, (Kind.F,)))
+    if rebuilt.any() and program.has_backward:
+        by = (Kind.R,) if (program.kind == Kind.R).any() else (Kind.B, Kind.I)
+        tables.append(_activations(graph, rebuilt, start, end, step, by))
     if parameter.any():
         tables.extend(_weights(graph, parameter, float(start.min(initial=0.0)), step))
     return MemoryChanges.concatenate(*tables) if tables else MemoryChanges.of(step=())
 
 
-def _activations(graph: Graph, size: Floats, start: Floats, end: Floats, step: int) -> MemoryChanges:
+def _activations(
+    graph: Graph, size: Floats, start: Floats, end: Floats, step: int, by: tuple[Kind, ...]
+) -> MemoryChanges:
+    """What actions of the kinds `by` take when they start, until the backward has ended."""
     program = graph.program
     slot = program.slot_of_action
     trains = program.has_backward
-    taken = program.kind == Kind.F
+    taken = np.isin(program.kind, by)
     freed = np.isin(program.kind, (Kind.B, Kind.W)) if trains else taken
     rows = np.concatenate([np.flatnonzero(taken), np.flatnonzero(freed)])
     sign = np.repeat([1, -1], [taken.sum(), freed.sum()])
