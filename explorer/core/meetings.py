@@ -22,13 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core.action import Kind
+from explorer.core.graph import Graph
 from explorer.core.kernels import kernel
 from explorer.core.pairs import Pairs, is_message, message_pairs
 from explorer.core.program import Program
 from explorer.core.rules import (
     BACKWARD_MESSAGE,
     FORWARD_MESSAGE,
-    LOCAL,
     Dependencies,
     check_complete,
     dependencies,
@@ -106,14 +106,20 @@ class Meetings:
         return done
 
     @cached_property
+    def links(self) -> Graph:
+        """The dependencies as a Graph, for what `Costs` say of messages; its order is that of the slots' beginnings."""
+        slot = self.program.slot_of_action
+        begun = self.order[self.order < self.program.n_slots]
+        offsets = np.zeros(self.program.n_slots + 1, np.int64)
+        return Graph(self.program, self.dependencies, offsets, slot[self.dependencies.source], begun)
+
+    @cached_property
     def line_of_slot(self) -> Indices:
         """(n_slots,) the line each slot stands in: its rank's own, or one of its streams."""
         return _lines(self.program, self.rule)
 
 
-def meetings_of(
-    program: Program, rule: MessageRule, *, buffered: npt.NDArray[np.bool_] | None = None
-) -> Meetings:
+def meetings_of(program: Program, rule: MessageRule, *, buffered: npt.NDArray[np.bool_] | None = None) -> Meetings:
     """The steps of `program` under `rule`.
 
     A program of messages alone is fine too; with computation it must be complete.
@@ -175,7 +181,7 @@ class _Maker:
         parts = [*self._in_line(), *self._posted(), *self._data(needed), *self._met()]
         found = Edges(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         rows, offsets, order = _sorted(found.source, found.target, self._n_steps)
-        edges = Edges(*(column[rows] for column in found))
+        edges = Edges(found.source[rows], found.target[rows], found.from_start[rows], found.row[rows])
         return Meetings(
             self._program,
             self._rule,
@@ -224,10 +230,9 @@ class _Maker:
         n = len(needed.source) - len(self._pairs.send)
         slot = self._program.slot_of_action
         source, target, early = slot[needed.source[:n]], slot[needed.target[:n]], needed.from_start[:n]
-        inside = source == target  # an F and its B in one slot are begun together all the same
-        rows = np.flatnonzero(~inside)
-        source, target, early = source[rows], target[rows], early[rows]
-        return [Edges(np.where(early, self._begin[source], self._finish[source]), self._begin[target], early, rows)]
+        return [
+            Edges(np.where(early, self._begin[source], self._finish[source]), self._begin[target], early, np.arange(n))
+        ]
 
     def _met(self) -> list[Edges]:
         held = ~self._buffered

@@ -56,7 +56,7 @@ def message_pairs(program: Program) -> Pairs:
     receive = np.concatenate([exact[1], rest_receive[found[1]]])
     for ends, matched in ((sends, send), (receives, receive)):
         if len(matched) < len(ends.row):
-            raise _lonely(program, int(ends.row[np.setdiff1d(np.arange(len(ends.row)), matched)[0]]))
+            raise _lonely(program, int(ends.row[_without(ends, matched)[0]]))
     order = np.argsort(sends.row[send], kind="stable")
     return Pairs(sends.row[send][order], receives.row[receive][order])
 
@@ -83,6 +83,13 @@ def _ends(program: Program, forward: Kind, backward: Kind) -> _Ends:
     columns = (back.astype(np.int64), micro_batch.astype(np.int64), program.segment[row].astype(np.int64))
     route = np.ravel_multi_index((*columns, source, target), shape)
     return _Ends(row, np.asarray(route, np.int64), np.minimum(stage, other) + 1)
+
+
+def _without(ends: _Ends, matched: Indices) -> Indices:
+    """Positions in `ends` that are not among those matched."""
+    left = np.ones(len(ends.row), np.bool_)
+    left[matched] = False
+    return np.flatnonzero(left)
 
 
 def _match(left: Indices, right: Indices) -> tuple[Indices, Indices]:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from explorer.core import Costs, Program, Trace, graph_of
+from explorer.core import Costs, MessageRule, Program, Trace, graph_of
 from explorer.simulate.engine import simulate_events
 from explorer.simulate.layout import check_costs, lay_out, modelled_memory, slot_times
+from explorer.simulate.meetings import trace_of_meetings
+from explorer.simulate.plan import sweep_steps
 
 __all__ = ["lay_out", "modelled_memory", "simulate", "simulate_events", "slot_times"]
 
 
-def simulate(program: Program, costs: Costs | None = None) -> Trace:
+def simulate(program: Program, costs: Costs | None = None, *, messages: MessageRule | None = None) -> Trace:
     """The trace of `program` under `costs`: every slot as early as its rank and what it waits for allow.
 
     Args:
         program: any program that `check` approves.
         costs: seconds and bytes; `Costs()` if not given, which is F = 1, B = 2 and free messages.
+        messages: None: a message is on its way as soon as it is sent, and whoever needs it waits. Else how the sends
+            and receives of a program that has them meet: "rendezvous", "buffered", "ordered", "two_streams" or
+            "coalesced", as `check_messages` explains them.
 
     Raises:
         ProgramError: if the program is incomplete or cannot finish.
         CostError: if a cost has the wrong shape.
+        InputError: if there is no such rule of messages.
 
     Example:
         >>> import explorer as ex
@@ -26,6 +32,8 @@ def simulate(program: Program, costs: Costs | None = None) -> Trace:
         33.0
     """
     costs = check_costs(costs)
+    if messages is not None:
+        return trace_of_meetings(program, costs, messages, sweep_steps)
     graph = graph_of(program)
     start, end = slot_times(graph, costs.slot_seconds(program), costs.edge_seconds(graph))
     return Trace(lay_out(graph, costs, start, end), program, modelled_memory(graph, costs, start, end), costs)

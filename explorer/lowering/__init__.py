@@ -1,0 +1,17 @@
+"""Program → Program: the backward cut in two, sends and receives added, and their order checked."""
+
+from explorer.lowering.add import add_messages
+from explorer.lowering.check import check_messages
+from explorer.lowering.groups import group_messages, one_group_per_peer
+from explorer.lowering.report import Cure, MessageReport
+from explorer.lowering.split import split_backward
+
+__all__ = [
+    "Cure",
+    "MessageReport",
+    "add_messages",
+    "check_messages",
+    "group_messages",
+    "one_group_per_peer",
+    "split_backward",
+]
