@@ -5,8 +5,8 @@
     0SEND_F0,0RECV_B0,0REDUCE_GRAD,0UNSHARD
 
 Torch's REDUCE_GRAD is our G. UNSHARD and RESHARD say when FSDP gathers a stage's weights, which no program here
-holds: they are left out, and a warning says so. R, U and segments (``0F1.2``) are ours alone; torch has no word for
-them.
+holds: they are left out, and a warning says so. Zero-bubble code writes BW for B. R, U and segments (``0F1.2``) are
+ours alone; torch has no word for them.
 
 Source: torch 2.13, distributed/pipelining/schedules.py, `_Action.from_str` and `_dump_csv`.
 """
@@ -30,6 +30,7 @@ from explorer.errors import InputError
 MOST_CELLS = 1_000_000
 _REDUCE = "REDUCE_GRAD"
 _SHARDING = re.compile(r"[0-9]+(UNSHARD|RESHARD)")
+_FULL = re.compile(r"([0-9])BW(?=[0-9])")  # zero-bubble code's word for our B; its own B would be our I
 _SHOWN = 40  # characters of a cell that came
 
 
@@ -88,7 +89,7 @@ def _slots(row: list[str], line: str, left_out: list[str]) -> Iterator[Action | 
             left_out.append(word)
             continue
         try:
-            yield parse_slot(word.replace(_REDUCE, Kind.G.name))
+            yield parse_slot(_FULL.sub(r"\1B", word.replace(_REDUCE, Kind.G.name)))
         except InputError:
             raise InputError(
                 f"a cell reads <stage><kind><micro-batch>, like 2F5, or (2F1;1B0)OVERLAP_F_B; got {word[:_SHOWN]!r} in "
