@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from explorer.cli import main
+from tests.io.orders import TORCH_1F1B, TORCH_DUALPIPEV_MESSAGES, TORCH_INTERLEAVED
 
 
 def answer(capsys, *flags):
@@ -85,3 +86,58 @@ def test_simulate_writes_a_page_that_needs_no_network(capsys, tmp_path):
 def test_module_is_the_same_command():
     done = subprocess.run([sys.executable, "-m", "explorer", "simulate", "--json"], capture_output=True, check=True)
     assert json.loads(done.stdout)["makespan"] == 33
+
+
+@pytest.fixture
+def order(tmp_path):
+    def write(text):
+        path = tmp_path / "order.csv"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def test_simulate_reads_an_order_that_torch_wrote(capsys, order):
+    # interleaved 1F1B on 2 ranks, 2 chunks, 4 micro-batches: M·v·(F+B) of a stage and the bubble (P−1)(F+B) of one
+    flags = ("--program", order(TORCH_INTERLEAVED), "--forward", "0.5", "--backward", "1")
+    values = answer(capsys, *flags)
+    assert (values["makespan"], values["schedule"], values["n_stages"]) == (13.5, "order", 4)
+
+
+def test_simulate_says_what_of_an_order_it_leaves_out(capsys, order):
+    assert main(["simulate", "--program", order(TORCH_DUALPIPEV_MESSAGES), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["n_micro_batches"] == 4
+    assert err == "explorer: order.csv: 8 cells of UNSHARD and RESHARD are left out; a program holds no sharding\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "message"),
+    [
+        (TORCH_1F1B, (), "got 3F8, which is outside; 3F0 is missing; 3B0 in slot 1 so comes before its forward"),
+        ("0F0,0Q0\n", (), "got '0Q0' in order.csv, line 1, column 2"),
+        (
+            "0F0,0B0\n",
+            ("--ranks", "2"),
+            "--program names the whole order, so nothing else chooses one; got --ranks too",
+        ),
+        ("0F0,0B0\n", ("--micro-batches", "2"), "got --micro-batches too; leave it out"),
+    ],
+)
+def test_simulate_refuses_an_order_in_one_sentence(capsys, order, text, flags, message):
+    assert main(["simulate", "--program", order(text), *flags]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert message in err
+
+
+def test_options_of_a_schedule_are_passed_on(capsys):
+    # one more warm-up forward hides the latency: 37 → 34.5 (AI-Infra-Team/awesome-papers#87)
+    line = "simulate --schedule 1f1b --ranks 4 --micro-batches 8 --latency 0.25 --json"
+    assert main(line.split()) == 0
+    assert json.loads(capsys.readouterr().out)["makespan"] == 37
+    assert main([*line.replace("1f1b", "eager_1f1b").split()]) == 0
+    assert json.loads(capsys.readouterr().out)["makespan"] == 34.5
+    assert main([*line.split(), "--option", "dialect=megatron", "--option", "warm_up"]) == 2
+    assert "options read name=value" in capsys.readouterr().err

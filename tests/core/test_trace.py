@@ -7,6 +7,7 @@ import pytest
 
 import explorer as ex
 from explorer.core import Kind, Stream
+from explorer.errors import InputError
 
 PROGRAM = ex.schedule("1f1b", n_ranks=2, n_micro_batches=1)
 
@@ -44,6 +45,23 @@ def test_several_steps_give_the_median_without_the_first() -> None:
     assert own.makespan == 33.0
     assert own.step(0).makespan == 120.0
     assert own.bubble_ratio == 0.0
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (9, "a step is one that the trace holds; got 9; the steps there are: 0, 1, 2, 3, 4, 5, 6, 7 … 8"),
+        (-1, "got -1; the steps there are: 0"),
+        (True, "got True; the steps"),
+        ("1", "got 1; the steps"),
+    ],
+)
+def test_a_step_that_is_not_there_is_refused_with_those_there_are(number: object, message: str) -> None:
+    own = trace(*((step, rank, "F", 0.0, 1.0) for step in range(9) for rank in (0, 1)))
+    with pytest.raises(InputError, match=message):
+        own.step(number)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="got 0; the steps there are: none"):
+        ex.Trace(ex.Events.of(step=()), PROGRAM).step(0)
 
 
 def test_in_flight_frees_before_it_takes_and_waits_for_w() -> None:
