@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from explorer.core import Program
 from explorer.errors import InputError
 from explorer.schedules import schedule
+from explorer.schedules.options import read_options
 
 Commands = Any  # argparse names the type of add_subparsers' result only privately
 _LARGEST, _SMALLEST = 1e100, 1e-100
@@ -60,6 +61,9 @@ def add_program(parser: argparse.ArgumentParser) -> None:
         "--micro-batches", type=whole, metavar="M", help=f"micro-batches in a step ({_DEFAULTS['micro_batches']})"
     )
     parser.add_argument("--chunks", type=whole, metavar="N", help="stages a rank (the fewest the schedule has)")
+    parser.add_argument(
+        "--option", action="append", metavar="NAME=VALUE", help="a further argument of the schedule, like warm_up=6"
+    )
 
 
 def add_order(parser: argparse.ArgumentParser) -> None:
@@ -101,18 +105,20 @@ def program_of(arguments: argparse.Namespace) -> Program:
             f"a command lays out at most {_MOST_PAIRS} pairs of stage and micro-batch; got {pairs}; "
             "try fewer ranks, micro-batches or chunks"
         )
+    options: dict[str, Any] = dict(read_options(",".join(arguments.option or [])))
     return schedule(
         arguments.schedule,
         n_ranks=arguments.ranks,
         n_micro_batches=arguments.micro_batches,
         n_chunks=arguments.chunks,
+        **options,
     )
 
 
 def _from_file(arguments: argparse.Namespace) -> Program:
     from explorer.io import load
 
-    given = [name for name in (*_DEFAULTS, "chunks") if getattr(arguments, name) is not None]
+    given = [name for name in (*_DEFAULTS, "chunks", "option") if getattr(arguments, name) is not None]
     if given:
         flag = f"--{given[0].replace('_', '-')}"
         raise InputError(f"--program names the whole order, so nothing else chooses one; got {flag} too; leave it out")

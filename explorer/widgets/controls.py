@@ -35,7 +35,7 @@ _AS_THEY_ARE = (
     *("weight_share", "overlap_share", "recompute", "recompute_for"),
     *("jitter", "seed", "slow_rank", "slow_factor", "late_action"),
 )
-_RERUNS = ("model", "schedule", "n_ranks", "n_chunks", "n_micro_batches")
+_RERUNS = ("model", "schedule", "options", "n_ranks", "n_chunks", "n_micro_batches")
 
 
 class Controls(ipywidgets.HBox):  # type: ignore[misc]
@@ -46,6 +46,7 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
         controls = {
             "model": _dropdown("Model", _titles(models), settings.model, look),
             "schedule": _dropdown("Schedule", _schedules(), settings.schedule, look),
+            "options": _text("Options", settings.options, look, "warm_up=6, dialect=torch"),
             "n_ranks": _counter("Ranks", settings.n_ranks, 64, look),
             "n_chunks": _counter("Chunks a rank", chunks, 8, look),
             "n_micro_batches": _counter("Micro-batches", settings.n_micro_batches, 128, look),
@@ -66,7 +67,7 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
             "seed": _counter("Seed", settings.seed, 99, look, least=0),
             "slow_rank": _counter("Slow rank", settings.slow_rank, 63, look, least=0),
             "slow_factor": _linear("Takes × as long", settings.slow_factor, 4.0, 0.1, look, least=1.0),
-            "late_action": _text("Late action", settings.late_action, look),
+            "late_action": _text("Late action", settings.late_action, look, "2F3"),
             "late": _linear("Late by, ms", settings.late * _MS, 200.0, 1.0, look),
         }
         self.fields = {name: Field(control, look) for name, control in {**controls, **more}.items()}
@@ -115,13 +116,20 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
         word = "chunk" if chunks == 1 else "chunks"
         self.fields["n_chunks"].say(f"Stages: {ranks} ranks × {chunks} {word} = {ranks * chunks}")
         self.fields["schedule"].say(plain(f"Exists for {REGISTRY[self.fields['schedule'].value].needs}"))
+        options = REGISTRY[self.fields["schedule"].value].options
+        self.fields["options"].say(f"{', '.join(options)}; name=value, with commas" if options else "")
+        show(self.fields["options"], bool(options))
         limited = math.isfinite(self.fields["bandwidth"].value)
         self.fields["message_bytes"].say("of the prediction; a run knows its own" if limited else "")
         show(self.fields["message_bytes"], limited)
 
     def explain(self, error: InputError) -> bool:
         """Show `error` under the control at fault; whether there is one."""
-        field = self.fields.get(_PLACE.get(error.argument, error.argument))
+        named = _PLACE.get(error.argument, error.argument)
+        options = REGISTRY[self.fields["schedule"].value].options
+        if error.argument in options or (named not in self.fields and self.fields["options"].value.strip()):
+            named = "options"
+        field = self.fields.get(named)
         if field is not None:
             field.explain(plain(str(error)), error.legal if error.argument in self.fields else ())
         return field is not None
@@ -191,8 +199,8 @@ def _counter(label: str, value: int, most: int, look: Look, *, least: int = 1) -
     return ipywidgets.IntSlider(value, least, max(most, value), description=label, style=look.sliders, layout=look.wide)
 
 
-def _text(label: str, value: str, look: Look) -> Any:
-    shown = {"placeholder": "like 2F3", "continuous_update": False}
+def _text(label: str, value: str, look: Look, example: str) -> Any:
+    shown = {"placeholder": f"like {example}", "continuous_update": False}
     return ipywidgets.Text(value, description=label, style=look.texts, layout=look.wide, **shown)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from explorer.core import Costs, Program, Trace
 from explorer.schedules import schedule
+from explorer.schedules.options import Options, read_options
 from explorer.simulate import simulate
 
 
@@ -28,6 +29,7 @@ class Settings:
         bandwidth: bytes per second of a link.
         message_bytes: bytes of a message, for the prediction; a run knows its own.
         n_steps: training steps of a run.
+        options: further arguments of the schedule, like "warm_up=6, dialect=torch".
         weight_share: of a backward, what W takes where a schedule splits it.
         overlap_share: how long an F with a B begun together takes, as a share of both.
         recompute: seconds of running a forward again before its backward, as a share of the forward.
@@ -52,6 +54,7 @@ class Settings:
     bandwidth: float = math.inf
     message_bytes: float = 4e6
     n_steps: int = 3
+    options: str = ""
     weight_share: float = 0.5
     overlap_share: float = 1.0
     recompute: float = 0.0
@@ -66,7 +69,8 @@ class Settings:
 
     def program(self) -> Program:
         """The program of these numbers; the last few are kept, and with them their graphs."""
-        return _program(self.schedule, self.n_ranks, self.n_micro_batches, self.n_chunks)
+        options = read_options(self.options)
+        return _program(self.schedule, self.n_ranks, self.n_micro_batches, self.n_chunks, options)
 
     def predict(self) -> Prediction:
         """What the simulator says; the costs are a rank's share, so that every schedule has equal work.
@@ -114,5 +118,12 @@ class Prediction(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def _program(name: str, n_ranks: int, n_micro_batches: int, n_chunks: int | None) -> Program:
-    return schedule(name, n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_chunks=n_chunks)
+def _program(
+    name: str,
+    n_ranks: int,
+    n_micro_batches: int,
+    n_chunks: int | None,
+    options: Options,
+) -> Program:
+    further: dict[str, Any] = dict(options)
+    return schedule(name, n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_chunks=n_chunks, **further)

@@ -1,0 +1,33 @@
+"""Further arguments of a schedule, read from what a person types."""
+
+from __future__ import annotations
+
+from explorer.errors import InputError
+
+Options = tuple[tuple[str, int | float | str], ...]
+
+
+def read_options(text: str) -> Options:
+    """The names and values in ``"warm_up=6, dialect=torch"``.
+
+    Raises:
+        InputError: if a part is not of that form.
+    """
+    options = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not (equals and name.isidentifier() and value):
+            raise InputError(
+                f"options read name=value, with commas between; got {part!r}; try warm_up=6", argument="options"
+            )
+        options.append((name, _value(value)))
+    return tuple(options)
+
+
+def _value(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
