@@ -36,6 +36,12 @@ def kernel(function: _Function) -> _Function:
     return call  # type: ignore[return-value]
 
 
+def part(function: _Function) -> _Function:
+    """Mark a plain function that kernels of its module call, so that it is compiled with them."""
+    function.is_kernel_part = True  # type: ignore[attr-defined]
+    return function
+
+
 def _longest(arguments: tuple[Any, ...]) -> int:
     return max((argument.size for argument in arguments if isinstance(argument, np.ndarray)), default=0)
 
@@ -43,10 +49,22 @@ def _longest(arguments: tuple[Any, ...]) -> int:
 def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
     try:
         import numba
+        import numba.extending
     except ImportError:
         return function
+    _register_parts(function, numba.extending.register_jitable)
     try:
         compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # no folder it may write its cache to
         compiled = numba.njit(nogil=True)(function)
     return compiled
+
+
+def _register_parts(function: Callable[..., Any], register: Callable[..., Any]) -> None:
+    """Make every part that `function` calls, and those they call, known to numba, each once."""
+    for name in function.__code__.co_names:
+        called: Any = function.__globals__.get(name)
+        if getattr(called, "is_kernel_part", False):
+            called.is_kernel_part = False  # numba knows it from now on
+            register(called)
+            _register_parts(called, register)

@@ -50,3 +50,20 @@ def test_interleaved_zb_is_torchs_order(p: int, v: int) -> None:
 def test_dualpipev_is_torchs_order(p: int, m: int) -> None:
     program = ex.schedule("dualpipev", n_ranks=p, n_micro_batches=m)
     assert _order(program) == _torch_order("ScheduleDualPipeV", p, m, 2)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 8])
+def test_zb_v_speaks_torchs_dialect(p: int) -> None:
+    for m in (1, 2, 4, 7, 10, 16, 20):  # below 2P−1 torch makes the order for more and thins it out
+        program = ex.schedule("zb_v", n_ranks=p, n_micro_batches=m, dialect="torch")
+        assert _order(ex.check(program)) == _torch_order("ScheduleZBVZeroBubble", p, m, 2)
+
+
+@pytest.mark.parametrize(("p", "m"), [(2, 4), (4, 8), (4, 16), (8, 16)])
+def test_zb_v_takes_as_long_as_torchs_once_the_pipeline_is_full(p: int, m: int) -> None:
+    ours, torchs = (
+        ex.simulate(ex.schedule("zb_v", n_ranks=p, n_micro_batches=m, dialect=dialect))
+        for dialect in ("authors", "torch")
+    )
+    assert ours.makespan == torchs.makespan
+    assert ours.peak_in_flight.max() == torchs.peak_in_flight.max() == 2 * p
