@@ -11,7 +11,7 @@ import numpy.typing as npt
 from explorer.core import Kind, Program, RankOrder
 from explorer.errors import ScheduleError
 
-_MOST_PAIRS = 20_000_000  # of stage and micro-batch; some 10 GB while they are checked
+MOST_PAIRS = 20_000_000  # of stage and micro-batch; some 10 GB while they are checked
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ def check_size(*, n_ranks: int, n_micro_batches: int, n_chunks: int) -> None:
         ScheduleError: with the most micro-batches there can be.
     """
     n_stages = n_ranks * n_chunks
-    if n_stages * n_micro_batches > _MOST_PAIRS:
-        most = _MOST_PAIRS // n_stages
+    if n_stages * n_micro_batches > MOST_PAIRS:
+        most = MOST_PAIRS // n_stages
         advice = f"try {most} micro-batches" if most else "try fewer ranks or chunks"
         raise ScheduleError(
-            f"a program has at most {_MOST_PAIRS:,} pairs of stage and micro-batch; got {n_stages:,} stages and "
+            f"a program has at most {MOST_PAIRS:,} pairs of stage and micro-batch; got {n_stages:,} stages and "
             f"{n_micro_batches:,} micro-batches; {advice}",
             argument="n_micro_batches" if most else "n_ranks",
             legal=(most,) if most else (),
@@ -105,7 +105,7 @@ def one_stage_a_rank(name: str, n_chunks: int, *, instead: str) -> None:
 def one_stage_order(stage: int, kinds: npt.NDArray[np.int8]) -> RankOrder:
     """The order of a rank with one stage: `kinds` in turn, each kind through the micro-batches from 0 on."""
     micro_batch = np.empty(len(kinds), np.int32)
-    for kind in np.unique(kinds):
+    for kind in np.flatnonzero(np.bincount(kinds)):
         rows = np.flatnonzero(kinds == kind)
         micro_batch[rows] = np.arange(len(rows))
     return RankOrder(kinds, np.full(len(kinds), stage, np.int32), micro_batch)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from explorer.core import Kind, Placement, Program, RankOrder
-from explorer.schedules.recipe import check_counts, check_size, one_stage_a_rank, warm_up_then_alternate
+from explorer.schedules.limits import check_range
+from explorer.schedules.recipe import MOST_PAIRS, check_counts, one_stage_a_rank, warm_up_then_alternate
 
 
 def seq1f1b(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1, n_segments: int = 2) -> Program:
@@ -31,7 +32,8 @@ def seq1f1b(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1, n_segments
         sail-sg/zero-bubble-pipeline-parallelism, zerobubble/scheduler/seq1f1b.py.
     """
     check_counts(n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_segments=n_segments)
-    check_size(n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_chunks=int(n_segments))
+    most = max(1, MOST_PAIRS // (n_ranks * n_micro_batches))
+    check_range("Seq1F1B", "n_segments", n_segments, lowest=1, highest=most)  # what memory holds
     one_stage_a_rank("seq1f1b", n_chunks, instead="interleaved_1f1b")
     n_actions = n_micro_batches * n_segments
     turn_micro_batch, turn_segment = np.divmod(np.arange(n_actions, dtype=np.int32), np.int32(n_segments))
