@@ -6,6 +6,9 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from explorer.errors import InputError
 
 
@@ -34,6 +37,15 @@ PER_STAGE_KINDS = (Kind.G, Kind.U)  # once a stage, not once a micro-batch: micr
 
 # nine digits fit the columns of a program; longer numbers and foreign digits are typing errors
 _NUMBER = "([0-9]{1,9})"
+
+
+def among(kind: npt.NDArray[np.int8], *kinds: Kind) -> npt.NDArray[np.bool_]:
+    """(n,) whether each kind is one of `kinds`: np.isin for the few there are, by a table."""
+    table = np.zeros(len(Kind), np.bool_)
+    table[list(kinds)] = True
+    return table.take(kind)
+
+
 _TEXT = re.compile(rf"{_NUMBER}(SEND_F|RECV_F|SEND_B|RECV_B|[FBIWRGU]){_NUMBER}?(?:\.{_NUMBER})?")
 _GROUP = re.compile(r"\(([^()]*)\)(?:OVERLAP_F_B)?")
 _KINDS = {kind.name: kind for kind in Kind}  # several times as fast to look up as Kind itself

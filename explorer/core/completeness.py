@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core.action import PER_STAGE_KINDS, Action, Kind
+from explorer.core.action import PER_STAGE_KINDS, Action, Kind, among
 from explorer.core.program import Program
 from explorer.errors import ProgramError
 
@@ -57,7 +57,7 @@ def _error(program: Program, index: int, problem: str) -> ProgramError:
 
 
 def _check_range(program: Program) -> None:
-    per_stage = np.isin(program.kind, PER_STAGE_KINDS)
+    per_stage = among(program.kind, *PER_STAGE_KINDS)
     outside = (program.stage < 0) | (program.stage >= program.n_stages)
     outside |= ~per_stage & ((program.micro_batch < 0) | (program.micro_batch >= program.n_micro_batches))
     outside |= (program.segment < 0) | (program.segment >= program.n_segments)
@@ -214,7 +214,7 @@ class _Tally:
 
     @cached_property
     def _rows(self) -> Counts:
-        return np.flatnonzero(~np.isin(self.program.kind, PER_STAGE_KINDS))
+        return np.flatnonzero(~among(self.program.kind, *PER_STAGE_KINDS))
 
     @cached_property
     def _key(self) -> Counts:

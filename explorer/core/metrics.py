@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core.action import COMPUTE_KINDS, Kind
+from explorer.core.action import COMPUTE_KINDS, Kind, among
 from explorer.core.events import Events, Stream
 from explorer.core.kernels import kernel
 
@@ -78,7 +78,7 @@ def rank_times(events: Events, n_ranks: int) -> RankTimes:
 
 def compute_rows(events: Events) -> Ints:
     """Indices of the rows that keep a rank's device busy within a step, ordered by rank, then start."""
-    rows = np.flatnonzero(_among(events.kind, *COMPUTE_KINDS, Kind.G) & (events.stream == Stream.COMPUTE))
+    rows = np.flatnonzero(among(events.kind, *COMPUTE_KINDS, Kind.G) & (events.stream == Stream.COMPUTE))
     return rows[_by_rank_and_time(events.rank[rows], events.start[rows])]
 
 
@@ -89,7 +89,7 @@ def held(events: Events) -> tuple[Ints, Ints]:
     the first segment's F and last backward count.
     """
     forward = (events.kind == Kind.F) & (events.segment == 0)
-    backward = _among(events.kind, Kind.B, Kind.W) & (events.segment == 0)
+    backward = among(events.kind, Kind.B, Kind.W) & (events.segment == 0)
     taken, freed = np.flatnonzero(forward), np.flatnonzero(backward if backward.any() else forward)
     return (
         taken[_by_rank_and_time(events.rank[taken], events.start[taken])],
@@ -106,13 +106,6 @@ def peak_in_flight(events: Events, n_ranks: int) -> Ints:
     peaks = np.zeros(n_ranks, np.int64)
     _merge(events.rank[taken], events.start[taken], events.rank[freed], events.end[freed], peaks)
     return peaks
-
-
-def _among(kind: npt.NDArray[np.int8], *kinds: Kind) -> npt.NDArray[np.bool_]:
-    """np.isin for the few kinds there are, by a table."""
-    table = np.zeros(len(Kind), np.bool_)
-    table[list(kinds)] = True
-    return np.asarray(table[kind])
 
 
 def _by_rank_and_time(rank: npt.NDArray[np.int32], time: Floats) -> Ints | slice:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core.action import Action, Kind, Overlap, parse_slot
+from explorer.core.action import Action, Kind, Overlap, among
 from explorer.core.placement import Placement
-from explorer.errors import InputError, ProgramError
+from explorer.core.reading import check_arguments, read_capacities, read_columns, read_orders, read_waits
+from explorer.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Ints = npt.NDArray[np.int32]
-_MOST = 2**31  # what a column can hold
 
 
 class Waits(NamedTuple):
@@ -103,12 +103,10 @@ class Program:
             ProgramError: if there is not one order for each rank.
             InputError: if a text does not name an action, or an argument is of another kind.
         """
-        _check_arguments(name, placement, n_micro_batches, orders)
-        if len(orders) != placement.n_ranks:
-            raise ProgramError(f"a program needs one order a rank, {placement.n_ranks} here; got {len(orders)}")
-        slots = [[_read_slot(entry) for entry in _words(order)] for order in orders]
+        check_arguments(name, placement, n_micro_batches, n_segments)
+        slots = read_orders(orders, placement.n_ranks)
         flat = [slot for order in slots for slot in order]
-        columns = np.array([action for slot in flat for action in slot], np.int32).reshape(-1, 5)
+        columns = read_columns(flat)
         return cls(
             name=name,
             placement=placement,
@@ -121,8 +119,8 @@ class Program:
             slot_offsets=_offsets([len(slot) for slot in flat]),
             rank_offsets=_offsets([len(order) for order in slots]),
             n_segments=n_segments,
-            waits=waits,
-            capacities=capacities,
+            waits=None if waits is None else Waits(*read_waits(waits)),
+            capacities=None if capacities is None else read_capacities(capacities),
         )
 
     @classmethod
@@ -187,7 +185,7 @@ class Program:
     @cached_property
     def has_backward(self) -> bool:
         """Whether this is a training program; a forward-only one has neither B nor I."""
-        return bool(np.isin(self.kind, (Kind.B, Kind.I, Kind.W)).any())
+        return bool(among(self.kind, Kind.B, Kind.I, Kind.W).any())
 
     @cached_property
     def splits_backward(self) -> bool:
@@ -242,7 +240,17 @@ class Program:
         return actions[0] if len(actions) == 1 else Overlap(actions)
 
     def order(self, rank: int) -> list[Action | Overlap]:
-        """The order of one rank, as objects: for reading, tests and small programs."""
+        """The order of one rank, as objects: for reading, tests and small programs.
+
+        Raises:
+            InputError: if there is no such rank.
+        """
+        if not isinstance(rank, (int, np.integer)) or not 0 <= rank < self.n_ranks:
+            raise InputError(
+                f"rank is a whole number from 0 to {self.n_ranks - 1}; got {str(rank)[:40]}; try 0",
+                argument="rank",
+                legal=(0,),
+            )
         return [self.slot(slot) for slot in range(self.rank_offsets[rank], self.rank_offsets[rank + 1])]
 
     def to_frame(self) -> pd.DataFrame:
@@ -274,42 +282,6 @@ class Program:
             f"Program({self.name!r}, n_ranks={self.n_ranks}, n_stages={self.n_stages}, "
             f"n_micro_batches={self.n_micro_batches}, n_actions={self.n_actions})"
         )
-
-
-def _check_arguments(name: object, placement: object, n_micro_batches: object, orders: object) -> None:
-    """Refuse what `from_orders` cannot read, before anything is made of it."""
-    if not isinstance(name, str):
-        raise _unlike("name", "a text", name, "'own'")
-    if not isinstance(placement, Placement):
-        raise _unlike("placement", "a Placement", placement, "explorer.Placement.looped(n_ranks)")
-    whole = isinstance(n_micro_batches, (int, np.integer)) and not isinstance(n_micro_batches, bool)
-    if not whole or not 1 <= n_micro_batches < _MOST:  # type: ignore[operator]
-        raise _unlike("n_micro_batches", "a whole number from 1 to 2³¹ − 1", n_micro_batches, "4")
-    if isinstance(orders, str) or not isinstance(orders, Sequence):
-        raise _unlike("orders", "a list of one order a rank", orders, '["0F0 0B0", "1F0 1B0"]')
-
-
-def _unlike(argument: str, rule: str, value: object, advice: str) -> InputError:
-    came = repr(value) if isinstance(value, (int, float, str)) else type(value).__name__
-    return InputError(f"{argument} is {rule}; got {came[:80]}; try {advice}", argument=argument)
-
-
-def _words(order: str | Iterable[Action | Overlap | str]) -> Iterable[Action | Overlap | str]:
-    if isinstance(order, str):
-        return order.split()
-    if not isinstance(order, Iterable):
-        raise _unlike("orders", "one order a rank, each a text or a list of actions", order, '"0F0 0B0"')
-    return order
-
-
-def _read_slot(entry: Action | Overlap | str) -> tuple[Action, ...]:
-    if isinstance(entry, str):
-        entry = parse_slot(entry)
-    if isinstance(entry, Action):
-        return (entry,)
-    if isinstance(entry, (tuple, list)) and entry and all(isinstance(part, Action) for part in entry):
-        return tuple(part for part in entry if isinstance(part, Action))
-    raise _unlike("orders", "made of Actions, Overlaps and texts", entry, 'explorer.Action.parse("0F0") or "0F0"')
 
 
 def _offsets(lengths: Sequence[int]) -> npt.NDArray[np.int64]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core.action import PER_STAGE_KINDS, Kind
+from explorer.core.action import PER_STAGE_KINDS, Kind, among
 from explorer.core.completeness import check_complete as check_complete  # the rules in one place for who needs both
 from explorer.core.completeness import neighbourhood as neighbourhood
 from explorer.core.program import Program
@@ -76,7 +76,7 @@ class _Table:
         self._shape = (program.n_stages, program.n_micro_batches, program.n_segments)
         self._absent = np.full(self._shape, -1, np.int64)
         self._of: dict[int, Indices] = {}
-        for kind in np.unique(program.kind).tolist():
+        for kind in np.flatnonzero(np.bincount(program.kind)).tolist():
             if kind not in PER_STAGE_KINDS:
                 self._of[kind] = self._fill(program, np.flatnonzero(program.kind == kind))
 
@@ -146,8 +146,8 @@ def _messages(program: Program, table: _Table) -> list[Dependencies]:
 def _per_stage(program: Program) -> list[Dependencies]:
     """G after all backwards of its stage everywhere; U after its stage's G, or its own rank's backwards."""
     found = []
-    ends = np.flatnonzero(np.isin(program.kind, (Kind.B, Kind.I, Kind.W)))
-    for index in np.flatnonzero(np.isin(program.kind, PER_STAGE_KINDS)):
+    ends = np.flatnonzero(among(program.kind, Kind.B, Kind.I, Kind.W))
+    for index in np.flatnonzero(among(program.kind, *PER_STAGE_KINDS)):
         same_stage = ends[program.stage[ends] == program.stage[index]]
         source = same_stage
         if program.kind[index] == Kind.U:

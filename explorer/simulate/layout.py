@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import Category, Costs, Events, Graph, Kind, MemoryChanges, Origin, RankShare, Stream, kernel
+from explorer.core.action import among
 from explorer.core.rules import BACKWARD_MESSAGE
 from explorer.errors import CostError
 
@@ -98,8 +99,8 @@ def _activations(
     program = graph.program
     slot = program.slot_of_action
     trains = program.has_backward
-    taken = np.isin(program.kind, by)
-    freed = np.isin(program.kind, (Kind.B, Kind.W)) if trains else taken
+    taken = among(program.kind, *by)
+    freed = among(program.kind, Kind.B, Kind.W) if trains else taken
     rows = np.concatenate([np.flatnonzero(taken), np.flatnonzero(freed)])
     sign = np.repeat([1, -1], [taken.sum(), freed.sum()])
     time = np.concatenate([start[slot[taken]], end[slot[freed]]])
@@ -170,8 +171,8 @@ def _free_since(rank_offsets: npt.NDArray[np.int64], end: Floats) -> Floats:
 
 def _stream_of(kind: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
     stream = np.zeros(len(kind), np.int8)
-    stream[np.isin(kind, (Kind.SEND_F, Kind.SEND_B))] = Stream.SEND
-    stream[np.isin(kind, (Kind.RECV_F, Kind.RECV_B))] = Stream.RECEIVE
+    stream[among(kind, Kind.SEND_F, Kind.SEND_B)] = Stream.SEND
+    stream[among(kind, Kind.RECV_F, Kind.RECV_B)] = Stream.RECEIVE
     return stream
 
 
