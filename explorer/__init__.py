@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
+    from explorer.analysis import behind_messages as behind_messages
     from explorer.analysis import (
         in_flight_over_time as in_flight_over_time,
     )
@@ -150,6 +151,7 @@ _HOME = {
     **dict.fromkeys(("Hook", "READY_MODELS", "Recorder", "Run", "Stop", "execute", "ready_model"), "execute"),
     **dict.fromkeys(("memory", "timeline", "timeline_and_memory", "write_html"), "figures"),
     **dict.fromkeys(("from_frame", "from_grid", "load", "save", "to_grid"), "io"),
+    **dict.fromkeys(("behind_messages",), "analysis"),
     **dict.fromkeys(("Cure", "MessageReport", "add_messages", "check_messages"), "lowering"),
     **dict.fromkeys(("group_messages", "one_group_per_peer", "split_backward"), "lowering"),
     **dict.fromkeys(("register", "schedule", "schedules", "unregister"), "schedules"),

@@ -136,7 +136,7 @@ def meetings_of(program: Program, rule: MessageRule, *, buffered: npt.NDArray[np
     check_rule(rule)
     if not isinstance(program, Program):
         raise InputError(f"this needs a Program; got {type(program).__name__}", argument="program")
-    if (program.kind == Kind.F).any():
+    if not is_message(program).all():
         check_complete(program)
     pairs = message_pairs(program)
     early = np.zeros(len(pairs.send), np.bool_) if buffered is None else buffered

@@ -45,6 +45,7 @@ def message_pairs(program: Program) -> Pairs:
     Raises:
         ProgramError: if a send has no receive or the other way round, or goes nowhere.
     """
+    _check_range(program)
     sends, receives = _ends(program, Kind.SEND_F, Kind.SEND_B), _ends(program, Kind.RECV_F, Kind.RECV_B)
     factor = program.n_stages + 1
     exact = _match(sends.route * factor + sends.boundary, receives.route * factor + receives.boundary)
@@ -64,6 +65,17 @@ def message_pairs(program: Program) -> Pairs:
 def is_message(program: Program) -> npt.NDArray[np.bool_]:
     """(n_actions,) whether each action is a send or a receive."""
     return np.isin(program.kind, MESSAGE_KINDS)
+
+
+def _check_range(program: Program) -> None:
+    outside = (program.stage < 0) | (program.stage >= program.n_stages)
+    outside |= (program.micro_batch < 0) | (program.micro_batch >= program.n_micro_batches)
+    outside |= (program.segment < 0) | (program.segment >= program.n_segments)
+    outside &= is_message(program)
+    if outside.any():
+        index = int(np.flatnonzero(outside)[0])
+        has = f"stages 0–{program.n_stages - 1} and micro-batches 0–{program.n_micro_batches - 1}"
+        raise _error(program, index, f"this program has {has}; got {program.action(index)}, which is outside")
 
 
 def _ends(program: Program, forward: Kind, backward: Kind) -> _Ends:
@@ -94,8 +106,9 @@ def _without(ends: _Ends, matched: Indices) -> Indices:
 
 def _match(left: Indices, right: Indices) -> tuple[Indices, Indices]:
     """Positions in both with equal keys; of several equal ones the first meets the first."""
-    factor = max(len(left), len(right), 1)
-    keys = (left * factor + _occurrence(left), right * factor + _occurrence(right))
+    again = _occurrence(left), _occurrence(right)
+    factor = max(int(count.max(initial=0)) for count in again) + 1
+    keys = left * factor + again[0], right * factor + again[1]
     _, at_left, at_right = np.intersect1d(*keys, assume_unique=True, return_indices=True)
     return at_left.astype(np.int64), at_right.astype(np.int64)
 
@@ -113,7 +126,8 @@ def _occurrence(keys: Indices) -> Indices:
 
 def _lonely(program: Program, index: int) -> ProgramError:
     word = "receive" if program.kind[index] in (Kind.SEND_F, Kind.SEND_B) else "send"
-    return _error(program, index, f"every message has a send and a receive; {program.action(index)} has no {word}")
+    problem = f"every message has a send and a receive; {program.action(index)} has no {word}"
+    return _error(program, index, f"{problem}; add its other end or remove it")
 
 
 def _nowhere(program: Program, index: int) -> ProgramError:
@@ -129,4 +143,4 @@ def _error(program: Program, index: int, problem: str) -> ProgramError:
     rank = int(program.rank_of_action[index])
     slot = int(program.slot_of_action[index] - program.rank_offsets[rank])
     where = f"rank {rank}, slot {slot}: {neighbourhood(program, rank, slot)}"
-    return ProgramError(f"{problem}; add its other end or remove it ({where})", rank=rank, slot=slot)
+    return ProgramError(f"{problem} ({where})", rank=rank, slot=slot)

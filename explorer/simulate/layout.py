@@ -119,11 +119,14 @@ def _activations(
 
 
 def _weights(graph: Graph, size: Floats, time: float, step: int) -> list[MemoryChanges]:
-    """Parameters, and gradients in training, of every copy of every stage, from the beginning."""
+    """Parameters in every version, and gradients in training, of every copy of every stage, from the beginning."""
     placement = graph.program.placement
     pairs = {(int(rank), stage) for route in placement.routes for stage, rank in enumerate(route)}
     rank, stage = np.array(sorted(pairs)).T
-    held = [Category.PARAMETERS, *([Category.GRADIENTS] if graph.program.has_backward else [])]
+    kept = graph.program.weight_versions
+    held = {Category.PARAMETERS: 1 if kept is None else kept[rank]}
+    if graph.program.has_backward:
+        held[Category.GRADIENTS] = 1
     return [
         MemoryChanges.of(
             step=step,
@@ -131,10 +134,10 @@ def _weights(graph: Graph, size: Floats, time: float, step: int) -> list[MemoryC
             rank=rank,
             category=category,
             stage=stage,
-            delta=np.rint(size[stage]).astype(np.int64),
+            delta=np.rint(size[stage]).astype(np.int64) * versions,
             origin=Origin.SIMULATED,
         )
-        for category in held
+        for category, versions in held.items()
     ]
 
 
