@@ -10,11 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core.kernels import kernel
+from explorer.core.pairs import is_message, message_pairs
 from explorer.core.program import Program
 from explorer.core.rules import LOCAL, Dependencies, check_complete, dependencies, neighbourhood
 from explorer.errors import CircularWaitError, InputError
 
 Indices = npt.NDArray[np.int64]
+
+_MOST_LINKS = 8  # of a circle that a message spells out
 
 
 class Sweep(NamedTuple):
@@ -90,6 +93,8 @@ def graph_of(program: Program) -> Graph:
 def build(program: Program) -> Graph:
     """The graph of `program`, made anew."""
     check_complete(program)
+    if is_message(program).any():
+        message_pairs(program)  # refuses a send without its receive, which would else wait for nothing
     found = dependencies(program)
     slot = program.slot_of_action
     row, edge_offsets = _by_target(slot[found.target], program.n_slots)
@@ -199,11 +204,29 @@ def _circle(program: Program, edge_offsets: Indices, source: Indices, reached: I
     chain = tuple((r, int(slot - program.rank_offsets[r]), str(program.slot(slot))) for r, slot, _ in links)
     words = [
         f"rank {r} slot {place} {action} waits for {program.slot(blocker)}"
-        for (r, place, action), (_, _, blocker) in zip(chain, links, strict=True)
+        for (r, place, action), (_, _, blocker) in zip(chain, links[:_MOST_LINKS], strict=False)
     ]
-    drawn = "; ".join(f"rank {r}: {neighbourhood(program, r, place)}" for r, place, _ in chain)
+    more = [f"… ({len(chain)} in all)"] if len(chain) > _MOST_LINKS else []
+    drawn = "; ".join(f"rank {r}: {neighbourhood(program, r, place)}" for r, place, _ in chain[:_MOST_LINKS])
     return CircularWaitError(
-        f"a program must be able to finish; these wait for each other in a circle: {' → '.join(words)}. "
-        f"Move one of them ({drawn})",
+        f"a program must be able to finish; these wait for each other in a circle: {' → '.join(words + more)}; "
+        f"{_cure(program, links)} ({drawn})",
         chain=chain,
     )
+
+
+def _cure(program: Program, links: list[tuple[int, int, int]]) -> str:
+    """What would open the circle: on one of its ranks, what is waited for put before what waits there."""
+    moves = [(rank, slot, links[k - 1][2]) for k, (rank, slot, _) in enumerate(links)]
+    rank, slot, wanted = min(moves, key=lambda move: (move[1] == move[2], _needs(program, move[1], move[2])))
+    if slot == wanted and program.slot_offsets[slot + 1] - program.slot_offsets[slot] > 1:
+        return f"give the parts of {program.slot(slot)} slots of their own"
+    if slot == wanted:
+        return "leave out one of the program's further waits"
+    return f"on rank {rank}, try {program.slot(wanted)} before {program.slot(slot)}"
+
+
+def _needs(program: Program, slot: int, wanted: int) -> bool:
+    """Whether `wanted` is a later part of a micro-batch that `slot` begins, and so cannot come before it."""
+    pair = [(p.stage, p.micro_batch) for p in (program.action(int(program.slot_offsets[k])) for k in (slot, wanted))]
+    return pair[0] == pair[1] and program.kind[program.slot_offsets[slot]] < program.kind[program.slot_offsets[wanted]]

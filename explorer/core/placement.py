@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from explorer.errors import InputError
 
+_MOST = 20_000_000  # stages or micro-batches
+
 
 @dataclass(frozen=True, eq=False)
 class Placement:
@@ -45,12 +47,14 @@ class Placement:
         """Stage s on rank s mod n_ranks: with one chunk a straight line, with more a loop."""
         _check_count("n_ranks", n_ranks)
         _check_count("n_chunks", n_chunks)
+        _check_size(n_ranks * n_chunks, "stages")
         return cls(n_ranks, np.tile(np.arange(n_ranks, dtype=np.int32), n_chunks)[None])
 
     @classmethod
     def v_shaped(cls, n_ranks: int) -> Placement:
         """Two stages a rank, there and back: rank 0 has the first stage and the last."""
         _check_count("n_ranks", n_ranks)
+        _check_size(2 * n_ranks, "stages")
         there = np.arange(n_ranks, dtype=np.int32)
         return cls(n_ranks, np.concatenate([there, there[::-1]])[None])
 
@@ -59,6 +63,8 @@ class Placement:
         """One stage a rank and direction; the second half of the micro-batches travels from the last rank."""
         _check_count("n_ranks", n_ranks)
         _check_count("n_micro_batches", n_micro_batches)
+        _check_size(n_ranks, "ranks")
+        _check_size(n_micro_batches, "micro-batches")
         there = np.arange(n_ranks, dtype=np.int32)
         route_of = (np.arange(n_micro_batches) >= (n_micro_batches + 1) // 2).astype(np.int32)
         return cls(n_ranks, np.stack([there, there[::-1]]), route_of)
@@ -109,3 +115,8 @@ def _check_count(argument: str, count: object) -> None:
         raise InputError(
             f"{argument} is a whole number of at least 1; got {came}; try 1", argument=argument, legal=(1,)
         )
+
+
+def _check_size(count: int, what: str) -> None:
+    if count > _MOST:
+        raise InputError(f"a placement has at most {_MOST:,} {what}; got {count:,}; try fewer")

@@ -198,6 +198,13 @@ def test_slots_of_several_actions_are_read_from_text(text: str) -> None:
         (("own", TWO, 2, [3, 4]), "orders is one order a rank, each a text or a list of actions; got 3"),
         (("own", TWO, 2, [[3], [4]]), "orders is made of Actions, Overlaps and texts; got 3"),
         (("own", TWO, 2, [[()], []]), "orders is made of Actions, Overlaps and texts; got tuple"),
+        (
+            ("own", TWO, 2, [[ex.Action(Kind.F, 0, 2**40)], []]),
+            r"whole numbers below 2³¹; got \(<Kind.F: 0>, 0, 1099511627776,",
+        ),
+        (("own", TWO, 2, [[ex.Action(Kind.F, 0.5)], []]), r"whole numbers below 2³¹; got \(<Kind.F: 0>, 0.5,"),
+        (("own", TWO, 2, [[ex.Action(99, 0, 0)], []]), r"made of actions with a Kind .*; got \(99, 0, 0,"),
+        (("own", TWO, 2, [[ex.Action("F", 0, 0)], []]), r"made of actions with a Kind .*; got \('F', 0, 0,"),
         (("own", TWO, 2, ["0F99999999999", ""]), "an action reads .* got '0F99999999999'; .* up to nine digits"),
     ],
 )
@@ -213,6 +220,11 @@ def test_from_orders_refuses_arguments_of_another_kind(arguments: tuple[object, 
         (lambda: ex.Placement.looped(2, 0), "n_chunks is a whole number of at least 1; got 0; try 1"),
         (lambda: ex.Placement.bidirectional(2, None), "n_micro_batches is a whole number .* got NoneType"),
         (lambda: ex.Placement.v_shaped(1.5), "n_ranks is a whole number of at least 1; got 1.5"),
+        (lambda: ex.Placement.looped(10**6, 10**6), "at most 20,000,000 stages; got 1,000,000,000,000; try fewer"),
+        (
+            lambda: ex.Placement.bidirectional(2, 10**9),
+            "at most 20,000,000 micro-batches; got 1,000,000,000; try fewer",
+        ),
         (lambda: ex.Placement(2, [[0, 1]]), "routes must be a numpy array of whole numbers; got list"),
         (lambda: ex.Placement(2, np.zeros((1, 2))), "routes must be a numpy array of whole numbers; got float64"),
         (lambda: ex.Placement(2, np.zeros((1, 2), int), 0), "route_of must be a numpy array .* got int"),
@@ -237,3 +249,63 @@ def test_to_frame_has_a_row_an_action_and_counts_slots_by_rank() -> None:
     assert list(frame.columns) == ["rank", "slot", "kind", "stage", "micro_batch", "segment"]
     assert frame[frame["rank"] == 0]["slot"].tolist() == [0, 1, 1, 2]
     assert frame["kind"].astype(str).tolist() == ["F", "F", "B", "B", "F", "B", "F", "B"]
+
+
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        ({"waits": 5}, "waits is after, before and lag as columns: .*; got 5; try"),
+        ({"waits": Waits(["a"], [1], [0.0])}, "waits is .*; got <U1, int64, float64; try"),  # type: ignore[arg-type]
+        ({"waits": Waits(np.array([0.5]), np.array([1]), np.array([0.0]))}, "waits is .*; got float64, int64, float64"),
+        ({"capacities": "a"}, "capacities is one whole number between each stage and the next; got 'a'"),
+        ({"capacities": np.array([0.5])}, "capacities is one whole number .*; got ndarray"),
+        ({"n_segments": "2"}, "n_segments is a whole number .*; got '2'; try 1"),
+    ],
+)
+def test_from_orders_refuses_extras_of_another_kind(rest: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        program(*GOOD, **rest)
+
+
+def test_lists_do_for_waits_and_capacities() -> None:
+    own = program(*GOOD, waits=Waits([1], [4], [0.5]), capacities=[1])  # type: ignore[arg-type]
+    assert ex.check(own) is own
+
+
+def test_a_rank_that_is_not_there_has_no_order() -> None:
+    for rank in (2, -1, "0"):
+        with pytest.raises(InputError, match=f"rank is a whole number from 0 to 1; got {rank}; try 0"):
+            program(*GOOD).order(rank)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("orders", "cure"),
+    [
+        (("0B0 0F0 0F1 0B1", GOOD[1]), r"on rank 0, try 0F0 before 0B0 \(rank 0: \[0B0\] 0F0 0F1 0B1\)"),
+        (
+            ("0F0 0B0 0F1 0B1", "1F1 1F0 1B0 1B1"),
+            r"on rank 0, try 0F1 before 0B0 \(rank 0: 0F0 \[0B0\] 0F1 0B1; rank 1",
+        ),
+        ((GOOD[0], "(1F0;1B0) 1F1 1B1"), r"waits for \(1F0;1B0\); give the parts of \(1F0;1B0\) slots of their own"),
+    ],
+)
+def test_check_names_what_would_open_a_circle(orders: tuple[str, ...], cure: str) -> None:
+    with pytest.raises(CircularWaitError, match=cure):
+        ex.check(program(*orders))
+
+
+def test_a_long_circle_is_told_in_brief_and_kept_whole() -> None:
+    # the first of twelve stages waits for the last, which waits for the one before it, and so on
+    waits = Waits(np.array([11]), np.array([0]), np.array([0.0]))
+    orders = [f"{rank}F0" for rank in range(12)]
+    with pytest.raises(
+        CircularWaitError, match=r"… \(12 in all\); leave out one of the program's further waits"
+    ) as caught:
+        ex.check(program(*orders, m=1, placement=ex.Placement.looped(12), waits=waits))
+    assert len(caught.value.chain) == 12
+    assert str(caught.value).count("waits for") == 8
+
+
+def test_a_send_without_its_receive_is_refused() -> None:
+    with pytest.raises(ProgramError, match="every message has a send and a receive; 0SEND_F0 has no receive; add its"):
+        ex.check(program("0F0 0SEND_F0", "1F0", m=1))
