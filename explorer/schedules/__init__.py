@@ -28,6 +28,8 @@ from explorer.schedules.pipedream import pipedream, weight_versions
 from explorer.schedules.pipedream_2bw import pipedream_2bw
 from explorer.schedules.recipe import Recipe, check_counts, check_size
 from explorer.schedules.seq1f1b import seq1f1b
+from explorer.schedules.v_half import v_half
+from explorer.schedules.v_min import v_min
 from explorer.schedules.zb_h1 import zb_h1
 from explorer.schedules.zb_h2 import zb_h2
 from explorer.schedules.zb_v import zb_v
@@ -123,6 +125,22 @@ _BUILT_IN: Mapping[str, Recipe] = MappingProxyType(
                 n_chunks=2,
                 options=("costs", "memory_limit", "dialect"),
                 holds="2P stages",
+            ),
+            Recipe(
+                "v_half",
+                "V-Half",
+                v_half,
+                "any numbers; two stages a rank",
+                n_chunks=2,
+                holds="2((P + 2) // 2) stages",
+            ),
+            Recipe(
+                "v_min",
+                "V-Min",
+                v_min,
+                "any numbers; two stages a rank",
+                n_chunks=2,
+                holds="2((P + 4) // 3) stages",
             ),
             Recipe(
                 "dualpipe",
