@@ -154,6 +154,13 @@ def _check_extras(program: Program) -> None:
                 f"capacities are {wanted[0]} counts of 0 or more, one between each stage and the next; "
                 f"got {capacities.tolist()}"
             )
+    if program.weight_versions is not None:
+        versions = np.asarray(program.weight_versions)
+        if versions.shape != (program.n_ranks,) or versions.dtype.kind not in "iu" or (versions < 1).any():
+            raise ProgramError(
+                f"weight_versions are {program.n_ranks} whole numbers of at least 1, one a rank; "
+                f"got {versions.tolist()}"
+            )
 
 
 # ── each exactly once ───────────────────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from explorer.core.action import Action, Kind, Overlap, among
 from explorer.core.placement import Placement
 from explorer.core.reading import check_arguments, read_capacities, read_columns, read_orders, read_waits
-from explorer.errors import InputError
+from explorer.errors import InputError, ProgramError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +69,8 @@ class Program:
         n_segments: parts a sequence is cut into; 1 = not cut.
         waits: further waits, or None.
         capacities: (n_stages − 1,) int64, how many finished items fit between a stage and the next; None = any.
+        weight_versions: (n_ranks,) int64, how many versions of its weights each rank keeps, which an asynchronous
+            schedule needs; None = one.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Program:
     n_segments: int = 1
     waits: Waits | None = None
     capacities: npt.NDArray[np.int64] | None = field(default=None)
+    weight_versions: npt.NDArray[np.int64] | None = field(default=None)
 
     @classmethod
     def from_orders(

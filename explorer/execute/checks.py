@@ -114,6 +114,11 @@ def check_program(program: Program) -> None:
             "torch's runtime holds each stage once, so a run needs one weight copy a stage; "
             f"{program.name} has {program.placement.weight_copies[stage]} of stage {stage}; simulate it instead"
         )
+    if program.weight_versions is not None and (program.weight_versions > 1).any():
+        raise ProgramError(
+            "torch's runtime keeps one version of the weights and updates them after the step; "
+            f"{program.name} keeps up to {program.weight_versions.max()}; run 1f1b, or simulate it"
+        )
     if program.n_segments > 1:
         raise ProgramError(
             "torch's runtime passes whole sequences from stage to stage; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,6 @@ def pipedream(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1) -> Progr
     admits P−r of them, then one for each that comes back. So the bubble (P−1)(F+B) is paid once a run, not once a
     step, and (P−1)/(M+P−1) of the time goes to nothing as M grows. Rank r keeps P−r versions of its weights, see
     `weight_versions`. What it learns differs from synchronous training: gradients are up to P−1 updates late.
-    Run by an engine with one version of the weights, this order is 1f1b.
 
     Args:
         n_ranks: any.
@@ -36,7 +36,8 @@ def pipedream(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1) -> Progr
 
     Source: Narayanan et al. 2019, PipeDream, arXiv:1806.03377, sections 3.2 (1F1B) and 3.3 (weight stashing).
     """
-    return one_stage_1f1b("pipedream", n_ranks, n_micro_batches, n_chunks, warm_up=1)
+    order = one_stage_1f1b("pipedream", n_ranks, n_micro_batches, n_chunks, warm_up=1)
+    return replace(order, weight_versions=weight_versions(n_ranks))
 
 
 def weight_versions(n_ranks: int) -> npt.NDArray[np.int64]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from explorer.core import Program
 from explorer.schedules.limits import check_range
 from explorer.schedules.recipe import check_counts
@@ -32,7 +36,8 @@ def pipedream_2bw(*, n_ranks: int, n_micro_batches: int, n_chunks: int = 1) -> P
     """
     check_counts(n_ranks=n_ranks, n_micro_batches=n_micro_batches)
     check_range("PipeDream-2BW", "n_micro_batches", n_micro_batches, lowest=n_ranks)
-    return one_stage_1f1b("pipedream_2bw", n_ranks, n_micro_batches, n_chunks, warm_up=1)
+    order = one_stage_1f1b("pipedream_2bw", n_ranks, n_micro_batches, n_chunks, warm_up=1)
+    return replace(order, weight_versions=np.full(n_ranks, 2))
 
 
 def version_used(micro_batch: int, *, n_micro_batches: int) -> int:

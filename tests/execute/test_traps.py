@@ -79,6 +79,12 @@ def test_bidirectional_programs_are_refused(make_layers, batch):
         ex.execute(program, make_layers(2), batch, loss=MSE)
 
 
+def test_asynchronous_programs_are_refused(make_layers, batch):
+    program = ex.schedule("pipedream", n_ranks=2, n_micro_batches=2)
+    with pytest.raises(ex.ExplorerError, match=r"one version of the weights .* pipedream keeps up to 2; run 1f1b, or"):
+        ex.execute(program, make_layers(2), batch, loss=MSE)
+
+
 def test_cut_sequences_and_recomputation_are_refused(make_layers, batch):
     orders = [["0F0", "0F0.1", "0B0.1", "0B0"]]
     cut = ex.Program.from_orders("cut", ex.Placement.looped(1), 1, orders, n_segments=2)

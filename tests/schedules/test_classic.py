@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.errors import ScheduleError
+from explorer.errors import ProgramError, ScheduleError
 from explorer.schedules import REGISTRY
 from tests.pictures import drawn, picture
 
@@ -131,6 +132,13 @@ def test_every_group_size_that_is_taken_can_finish(p: int, m: int, v: int, group
             assert ex.check(program) is program
             return
     raise AssertionError(f"following its advice leads nowhere: {numbers}")
+
+
+@pytest.mark.parametrize("versions", [[1], [2, 1, 0, 1], [[1, 1, 1, 1]], [1.5] * 4])
+def test_versions_of_the_weights_are_one_count_a_rank(versions: list[Any]) -> None:
+    program = replace(ex.schedule("1f1b", n_ranks=4, n_micro_batches=4), weight_versions=np.array(versions))
+    with pytest.raises(ProgramError, match="weight_versions are 4 whole numbers of at least 1, one a rank; got"):
+        ex.simulate(program)
 
 
 def test_blocking_sends_hold_a_fast_stage_back() -> None:

@@ -303,6 +303,18 @@ def test_pipedream_keeps_a_version_for_each_minibatch_in_flight() -> None:
     assert REGISTRY["pipedream_2bw"].copies_per_rank(8).tolist() == [2] * 8
 
 
+@pytest.mark.parametrize(
+    ("name", "versions"), [("pipedream", [4, 3, 2, 1]), ("pipedream_2bw", [2] * 4), ("1f1b", [1] * 4)]
+)
+def test_memory_counts_every_version_of_the_weights(name: str, versions: list[int]) -> None:
+    # the same; a gradient is held once
+    trace = ex.simulate(ex.schedule(name, n_ranks=4, n_micro_batches=8), ex.Costs(parameter_bytes=100))
+    memory = trace.memory
+    for category, counts in ((ex.Category.PARAMETERS, versions), (ex.Category.GRADIENTS, [1] * 4)):
+        rows = memory.category == category
+        assert memory.delta[rows][np.argsort(memory.rank[rows])].tolist() == [100 * count for count in counts]
+
+
 def test_2bw_goes_on_the_version_before_the_newest() -> None:
     # arXiv:2006.09503, section 3.1: micro-batch 12 of batches of 4 uses version 1
     assert version_used(12, n_micro_batches=4) == 1
