@@ -38,7 +38,7 @@ _AS_THEY_ARE = (
 _RERUNS = ("model", "schedule", "options", "n_ranks", "n_chunks", "n_micro_batches")
 
 
-class Controls(ipywidgets.HBox):  # type: ignore[misc]
+class Controls(ipywidgets.VBox):  # type: ignore[misc]
     """The fields by name; they wrap to as many columns as there is room for."""
 
     def __init__(self, settings: Settings, models: Mapping[str, str], look: Look) -> None:
@@ -60,7 +60,7 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
         more = {
             "weight_share": _linear("W ÷ backward", settings.weight_share, 1.0, 0.05, look, digits=2),
             "overlap_share": _linear("F with B ÷ both", settings.overlap_share, 1.0, 0.05, look, digits=2),
-            "recompute": _linear("Recompute ÷ forward", settings.recompute, 1.0, 0.1, look),
+            "recompute": _linear("Recompute ÷ F", settings.recompute, 1.0, 0.1, look),
             "recompute_for": _dropdown("Recompute for", _RECOMPUTE, settings.recompute_for, look),
             "fixed": _linear("Fixed, ms", settings.fixed * _MS, 5.0, 0.1, look),
             "jitter": _linear("Jitter", settings.jitter, 0.5, 0.01, look, digits=2),
@@ -71,16 +71,18 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
             "late": _linear("Late by, ms", settings.late * _MS, 200.0, 1.0, look),
         }
         self.fields = {name: Field(control, look) for name, control in {**controls, **more}.items()}
-        self._more = [self.fields[name] for name in more]
         self._models = models
         self._chunks_chosen = settings.n_chunks is not None
         self._following = False
         unfold = ipywidgets.ToggleButton(description="More costs", icon="sliders", layout=look.plain)
         unfold.observe(self._unfold, "value")
-        shown = [self.fields[name] for name in controls]
-        super().__init__([*shown, unfold, *self._more], layout=ipywidgets.Layout(flex_flow="row wrap"))
+        wrapped = ipywidgets.Layout(flex_flow="row wrap")
+        rows = [ipywidgets.HBox([self.fields[name] for name in names], layout=wrapped) for names in (controls, more)]
+        for row in rows:
+            row.add_class("pipeline-controls")
+        self._more = rows[1]
+        super().__init__([rows[0], unfold, rows[1]], layout=look.plain)
         self._show_more(any(getattr(settings, name) != getattr(Settings(), name) for name in more))
-        self.add_class("pipeline-controls")
         self.fields["schedule"].control.observe(self._follow_schedule, "value")
         self.fields["n_chunks"].control.observe(self._note_chunks, "value")
         self.fields["forward"].say("of a rank's share, a micro-batch")
@@ -116,6 +118,8 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
         word = "chunk" if chunks == 1 else "chunks"
         self.fields["n_chunks"].say(f"Stages: {ranks} ranks × {chunks} {word} = {ranks * chunks}")
         self.fields["schedule"].say(plain(f"Exists for {REGISTRY[self.fields['schedule'].value].needs}"))
+        few = self.fields["n_micro_batches"].value < ranks * chunks
+        self.fields["n_micro_batches"].say(f"fewer than the {ranks * chunks} stages: much idle time" if few else "")
         options = REGISTRY[self.fields["schedule"].value].options
         self.fields["options"].say(f"{', '.join(options)}; name=value, with commas" if options else "")
         show(self.fields["options"], bool(options))
@@ -143,8 +147,7 @@ class Controls(ipywidgets.HBox):  # type: ignore[misc]
         self._show_more(bool(change["new"]))
 
     def _show_more(self, visible: bool) -> None:
-        for field in self._more:
-            show(field, visible)
+        show(self._more, visible)
 
     def _follow_schedule(self, change: Any) -> None:
         """Give the schedule as many chunks as it is made for, unless the user has chosen a number."""
