@@ -105,7 +105,8 @@ class Costs:
         if shape[1:] == (1, 1):
             seconds = table.reshape(-1).take(program.kind.astype(np.intp) * shape[0] + program.stage)
         else:
-            seconds = table[program.kind, program.stage, np.maximum(program.micro_batch, 0), program.segment]
+            segment = program.segment if shape[2] > 1 else 0
+            seconds = table[program.kind, program.stage, np.maximum(program.micro_batch, 0), segment]
         if self.jitter:
             seconds = seconds * self._varied(program)
         if np.any(np.asarray(self.time_factor) != 1.0):

@@ -134,6 +134,13 @@ def test_every_group_size_that_is_taken_can_finish(p: int, m: int, v: int, group
     raise AssertionError(f"following its advice leads nowhere: {numbers}")
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (3, 4), (3, 4, 2)])
+def test_segments_take_costs_of_every_shape(shape: tuple[int, ...]) -> None:
+    program = ex.schedule("seq1f1b", n_ranks=3, n_micro_batches=4, n_segments=2)
+    costs = ex.Costs(forward=np.full(shape, 1.0), backward=np.full(shape, 2.0))
+    assert ex.simulate(program, costs).makespan == (4 * 2 + 3 - 1) * 3
+
+
 @pytest.mark.parametrize("versions", [[1], [2, 1, 0, 1], [[1, 1, 1, 1]], [1.5] * 4])
 def test_versions_of_the_weights_are_one_count_a_rank(versions: list[Any]) -> None:
     program = replace(ex.schedule("1f1b", n_ranks=4, n_micro_batches=4), weight_versions=np.array(versions))
