@@ -143,7 +143,8 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
 
 _HOME = {
     **dict.fromkeys(
-        ("in_flight_over_time", "items", "memory_over_time", "peak_bytes", "phases", "throughput"), "analysis"
+        ("behind_messages", "in_flight_over_time", "items", "memory_over_time", "peak_bytes", "phases", "throughput"),
+        "analysis",
     ),
     **dict.fromkeys(("Action", "Category", "Costs", "Events", "Kind", "MemoryChanges", "Origin"), "core"),
     **dict.fromkeys(("Overlap", "Placement", "Program", "Trace", "Waits", "check"), "core"),
@@ -151,7 +152,6 @@ _HOME = {
     **dict.fromkeys(("Hook", "READY_MODELS", "Recorder", "Run", "Stop", "execute", "ready_model"), "execute"),
     **dict.fromkeys(("memory", "timeline", "timeline_and_memory", "write_html"), "figures"),
     **dict.fromkeys(("from_frame", "from_grid", "load", "save", "to_grid"), "io"),
-    **dict.fromkeys(("behind_messages",), "analysis"),
     **dict.fromkeys(("Cure", "MessageReport", "add_messages", "check_messages"), "lowering"),
     **dict.fromkeys(("group_messages", "one_group_per_peer", "split_backward"), "lowering"),
     **dict.fromkeys(("register", "schedule", "schedules", "unregister"), "schedules"),

@@ -6,4 +6,13 @@ from explorer.analysis.message_waits import behind_messages
 from explorer.analysis.phases import phases
 from explorer.analysis.streaming import items, throughput
 
-__all__ = ["Levels", "behind_messages", "in_flight_over_time", "items", "memory_over_time", "peak_bytes", "phases", "throughput"]
+__all__ = [
+    "Levels",
+    "behind_messages",
+    "in_flight_over_time",
+    "items",
+    "memory_over_time",
+    "peak_bytes",
+    "phases",
+    "throughput",
+]

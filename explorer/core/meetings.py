@@ -21,9 +21,8 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core.action import Kind
+from explorer.core.action import Kind, among
 from explorer.core.graph import Graph
-from explorer.core.kernels import kernel
 from explorer.core.pairs import Pairs, is_message, message_pairs
 from explorer.core.program import Program
 from explorer.core.rules import (
@@ -34,6 +33,7 @@ from explorer.core.rules import (
     dependencies,
     neighbourhood,
 )
+from explorer.core.steps import components, sorted_edges
 from explorer.errors import InputError, ProgramError
 
 Indices = npt.NDArray[np.int64]
@@ -172,7 +172,7 @@ class _Maker:
         first = program.n_slots + len(rows)
         groups = np.arange(len(self._send))
         if rule == "coalesced":
-            groups = _components(program.n_slots, self._send, self._receive)
+            groups = components(program.n_slots, self._send, self._receive)
         self._transfer = first + groups
         self._n_steps = int(self._transfer.max(initial=first - 1)) + 1
 
@@ -180,7 +180,7 @@ class _Maker:
         needed = self._dependencies()
         parts = [*self._in_line(), *self._posted(), *self._data(needed), *self._met()]
         found = Edges(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-        rows, offsets, order = _sorted(found.source, found.target, self._n_steps)
+        rows, offsets, order = sorted_edges(found.source, found.target, self._n_steps)
         edges = Edges(found.source[rows], found.target[rows], found.from_start[rows], found.row[rows])
         return Meetings(
             self._program,
@@ -205,7 +205,9 @@ class _Maker:
         back = self._program.kind[send] == Kind.SEND_B
         direction = np.where(back, BACKWARD_MESSAGE, FORWARD_MESSAGE).astype(np.int8)
         met = Dependencies(send, receive, direction, np.zeros(n), np.zeros(n, np.bool_))
-        return Dependencies(*(np.concatenate(column) for column in zip(found, met, strict=True)))
+        parts = [found, met]
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        return Dependencies(*columns)
 
     def _in_line(self) -> list[Edges]:
         """Each slot after the one before it in its line."""
@@ -274,69 +276,6 @@ def _lines(program: Program, rule: MessageRule) -> Indices:
     if rule in _STREAMED:
         messages = _message_slots(program)
         kind = program.kind[program.slot_offsets[:-1]]
-        stream = np.where(np.isin(kind, (Kind.RECV_F, Kind.RECV_B)) & (rule == "two_streams"), 2, 1)
+        stream = np.where(among(kind, Kind.RECV_F, Kind.RECV_B) & (rule == "two_streams"), 2, 1)
         line = line + program.n_ranks * np.where(messages, stream, 0)
     return line
-
-
-@kernel
-def _components(n_slots: int, left: Indices, right: Indices) -> Indices:
-    """Number, from 0, of the connected component each pair of slots is in."""
-    parent = np.arange(n_slots)
-    for i in range(len(left)):
-        a, b = left[i], right[i]
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
-        parent[max(a, b)] = min(a, b)
-    number = np.full(n_slots, -1, np.int64)
-    found = np.empty(len(left), np.int64)
-    n = 0
-    for i in range(len(left)):
-        a = left[i]
-        while parent[a] != a:
-            a = parent[a]
-        if number[a] < 0:
-            number[a] = n
-            n += 1
-        found[i] = number[a]
-    return found
-
-
-@kernel
-def _sorted(source: Indices, target: Indices, n_steps: int) -> tuple[Indices, Indices, Indices]:
-    """The edges by target, where each target's begin, and the steps that can be done, in order."""
-    offsets, leaving = np.zeros(n_steps + 1, np.int64), np.zeros(n_steps + 1, np.int64)
-    for i in range(len(source)):
-        offsets[target[i] + 1] += 1
-        leaving[source[i] + 1] += 1
-    missing = offsets[1:].copy()
-    for k in range(n_steps):
-        offsets[k + 1] += offsets[k]
-        leaving[k + 1] += leaving[k]
-    rows, after = np.empty(len(source), np.int64), np.empty(len(source), np.int64)
-    place, out = offsets[:-1].copy(), leaving[:-1].copy()
-    for i in range(len(source)):
-        rows[place[target[i]]] = i
-        place[target[i]] += 1
-        after[out[source[i]]] = target[i]
-        out[source[i]] += 1
-    order = np.empty(n_steps, np.int64)
-    n_done = 0
-    for k in range(n_steps):
-        if missing[k] == 0:
-            order[n_done] = k
-            n_done += 1
-    reached = 0
-    while reached < n_done:
-        step = order[reached]
-        reached += 1
-        for i in range(leaving[step], leaving[step + 1]):
-            missing[after[i]] -= 1
-            if missing[after[i]] == 0:
-                order[n_done] = after[i]
-                n_done += 1
-    return rows, offsets, order[:n_done]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core.action import MESSAGE_KINDS, Kind
+from explorer.core.action import MESSAGE_KINDS, Kind, among
 from explorer.core.program import Program
 from explorer.core.rules import neighbourhood
 from explorer.errors import ProgramError
@@ -64,7 +64,7 @@ def message_pairs(program: Program) -> Pairs:
 
 def is_message(program: Program) -> npt.NDArray[np.bool_]:
     """(n_actions,) whether each action is a send or a receive."""
-    return np.isin(program.kind, MESSAGE_KINDS)
+    return among(program.kind, *MESSAGE_KINDS)
 
 
 def _check_range(program: Program) -> None:
