@@ -94,7 +94,7 @@ def _check_table(frame: object) -> None:
 
 
 def _kinds(frame: pd.DataFrame) -> npt.NDArray[np.int8]:
-    code = frame["kind"].astype(object).map(_KINDS)
+    code = frame["kind"].astype(object).map(lambda kind: _KINDS.get(kind) if isinstance(kind, str) else None)
     if code.isna().any():
         raise _refused(frame, "kind", int(np.flatnonzero(code.isna())[0]), f"one of {', '.join(_KINDS)}")
     return np.asarray(code, np.int8)
@@ -104,7 +104,10 @@ def _whole(frame: pd.DataFrame, column: str, *, may_lack: npt.NDArray[np.bool_] 
     """The column as whole numbers from 0 on; where `may_lack`, nothing and −1 are −1."""
     import pandas as pd
 
-    values: npt.NDArray[Any] = np.asarray(pd.to_numeric(frame[column], errors="coerce"), np.float64)
+    cells = frame[column]
+    if cells.dtype == object:  # lists and the like are no numbers, nor can they be looked at as such
+        cells = cells.map(lambda cell: cell if isinstance(cell, (str, int, float, np.number)) else None)
+    values: npt.NDArray[Any] = np.asarray(pd.to_numeric(cells, errors="coerce"), np.float64)
     if may_lack is not None:
         values = np.where(may_lack & (np.isnan(values) | (values == -1)), -1, values)
     good = (values >= 0) & (values < 2**31) & (values == np.floor(values))

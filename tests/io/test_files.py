@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.errors import CircularWaitError, InputError, ProgramError
+from explorer.errors import CircularWaitError, ExplorerError, InputError, ProgramError
 from explorer.schedules import REGISTRY
 from tests.io.orders import TORCH_1F1B, TORCH_DUALPIPEV, TORCH_DUALPIPEV_MESSAGES, TORCH_INTERLEAVED
 from tests.schedules.test_family import legal
@@ -223,3 +223,19 @@ def test_save_says_what_a_csv_does_not_hold(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         same(ex.load(tmp_path / "order.csv"), program)
+
+
+CELLS = st.builds(
+    "{}{}{}".format, st.integers(0, 3), st.sampled_from(["F", "B", "I", "W", "SEND_F", "U"]), st.integers(0, 2)
+)
+
+
+@given(st.lists(st.lists(CELLS | st.text('0123FBIW();,. "\n\t', max_size=6), max_size=6), max_size=4))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_a_file_says_it_is_read_or_refused_with_its_name(tmp_path: Path, rows: list[list[str]]) -> None:
+    path = tmp_path / "order.csv"
+    path.write_text("\n".join(map(",".join, rows)))
+    try:
+        assert ex.check(ex.load(path)).n_ranks <= len(path.read_text().splitlines()) + 1
+    except ExplorerError as error:
+        assert "order.csv" in str(error)  # noqa: PT017  either outcome is right

@@ -51,6 +51,8 @@ def test_a_traces_program_survives_its_table() -> None:
         (table(*ROWS)[["rank", *COLUMNS]], "a column is there once; got rank again"),
         (table(), "has 1 to 20,000,000 rows; got 0"),
         (table((0, 0, "X", 0, 0)), "kind is one of F, B, I, .*; got 'X' in row 0; correct that row"),
+        (table((0, 0, [1], 0, 0)), r"kind is one of .*; got '\[1\]' in row 0"),
+        (table(*ROWS, (1, 2, "F", [1], 0)), r"stage is a whole number of at least 0; got '\[1\]' in row 4"),
         (table((0, 0, None, 0, 0)), "kind is one of .*; got 'None' in row 0"),
         (table(*ROWS, (1, 2.5, "F", 0, 0)), "slot is a whole number of at least 0; got '2.5' in row 4"),
         (table(*ROWS, (1, 2, "F", -1, 0)), "stage is a whole number of at least 0; got '-1' in row 4"),
