@@ -30,6 +30,8 @@ from explorer.schedules.recipe import Recipe, check_counts, check_size
 from explorer.schedules.seq1f1b import seq1f1b
 from explorer.schedules.v_half import v_half
 from explorer.schedules.v_min import v_min
+from explorer.schedules.zb_1p import zb_1p
+from explorer.schedules.zb_2p import zb_2p
 from explorer.schedules.zb_h1 import zb_h1
 from explorer.schedules.zb_h2 import zb_h2
 from explorer.schedules.zb_v import zb_v
@@ -117,6 +119,8 @@ _BUILT_IN: Mapping[str, Recipe] = MappingProxyType(
             ),
             Recipe("zb_h1", "ZB-H1", zb_h1, _ANY, holds="P"),
             Recipe("zb_h2", "ZB-H2", zb_h2, _ANY, holds="2P − 1"),
+            Recipe("zb_1p", "ZB-1P", zb_1p, _ANY, options=("costs", "memory_limit", "weight_share"), holds="P"),
+            Recipe("zb_2p", "ZB-2P", zb_2p, _ANY, options=("costs", "memory_limit", "weight_share"), holds="2P"),
             Recipe(
                 "zb_v",
                 "ZB-V",
