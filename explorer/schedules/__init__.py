@@ -28,6 +28,7 @@ from explorer.schedules.pipedream import pipedream, weight_versions
 from explorer.schedules.pipedream_2bw import pipedream_2bw
 from explorer.schedules.recipe import Recipe, check_counts, check_size
 from explorer.schedules.seq1f1b import seq1f1b
+from explorer.schedules.v_1f1b import v_1f1b
 from explorer.schedules.v_half import v_half
 from explorer.schedules.v_min import v_min
 from explorer.schedules.zb_1p import zb_1p
@@ -145,6 +146,14 @@ _BUILT_IN: Mapping[str, Recipe] = MappingProxyType(
                 "any numbers; two stages a rank",
                 n_chunks=2,
                 holds="2((P + 4) // 3) stages",
+            ),
+            Recipe(
+                "v_1f1b",
+                "1F1B-V",
+                v_1f1b,
+                "any numbers; two stages a rank",
+                n_chunks=2,
+                holds="about 4P/3 stages",
             ),
             Recipe(
                 "dualpipe",

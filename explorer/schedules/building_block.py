@@ -119,7 +119,7 @@ def _ready(time: Indices, leg: int, rank: int, m: int) -> int:
         ready = max(ready, time[leg - 1, rank, m] + 1)
     if m > 0:
         ready = max(ready, time[leg, rank, m - 1] + 1)
-    return ready
+    return int(ready)
 
 
 @kernel

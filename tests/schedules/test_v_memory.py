@@ -1,4 +1,4 @@
-"""V-Half and V-Min, schedules with controllable memory: authors' orders, published peaks and bubbles."""
+"""V-Half, V-Min and 1F1B-V, schedules with controllable memory: authors' orders, published peaks and bubbles."""
 
 from __future__ import annotations
 
@@ -62,3 +62,26 @@ def test_few_micro_batches_and_one_rank_work_too(name: str) -> None:
     for p, m in ((1, 1), (1, 5), (4, 1), (5, 3), (7, 2)):
         trace = ex.simulate(ex.schedule(name, n_ranks=p, n_micro_batches=m))
         assert trace.span_per_rank.max() >= 6 * m
+
+
+@pytest.mark.parametrize(
+    ("p", "m", "bubble", "peak"),
+    [(2, 8, 4, 2), (3, 12, 8, 3), (5, 20, 18, 4), (6, 24, 22, 5), (8, 32, 33, 6), (12, 48, 52, 9)],
+)
+def test_1f1b_v_is_as_good_as_the_authors(p: int, m: int, bubble: int, peak: int) -> None:
+    # from running scheduler/v1f1b.py of sail-sg/zero-bubble-pipeline-parallelism with F = 1, B = 2, in chunk times
+    trace = ex.simulate(ex.schedule("v_1f1b", n_ranks=p, n_micro_batches=m))
+    assert trace.span_per_rank.max() - 6 * m == bubble
+    assert trace.peak_in_flight.max() == 2 * peak
+
+
+def test_1f1b_v_is_the_authors_order() -> None:
+    # sail-sg/zero-bubble-pipeline-parallelism, scheduler/v1f1b.py, run for 3 ranks and 6 micro-batches
+    program = ex.schedule("v_1f1b", n_ranks=3, n_micro_batches=6)
+    assert str(program).split("\n") == [
+        "rank 0: 0F0 0F1 0F2 0F3 0F4 5F0 5B0 5F1 5B1 5F2 5B2 5F3 0B0 5B3 0F5 5F4 0B1 5B4 5F5 0B2 5B5 0B3 0B4 0B5",
+        "rank 1: 1F0 1F1 1F2 4F0 1F3 4F1 4B0 4F2 4B1 1F4 1B0 4F3 4B2 1B1 4F4 4B3 1F5 1B2 4F5 4B4 1B3 4B5 1B4 1B5",
+        "rank 2: 2F0 3F0 2F1 3F1 2F2 3F2 3B0 2B0 2F3 3F3 3B1 2B1 2F4 3F4 3B2 2B2 2F5 3F5 3B3 2B3 3B4 2B4 3B5 2B5",
+    ]
+    trace = ex.simulate(program)
+    assert (trace.makespan, trace.idle_per_rank.tolist(), trace.peak_in_flight.tolist()) == (44, [8] * 3, [6] * 3)
