@@ -16,7 +16,7 @@ between the SEND and the consumer.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from explorer.core.completeness import check_complete as check_complete  # the r
 from explorer.core.completeness import neighbourhood as neighbourhood
 from explorer.core.program import Program
 
-Indices = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.signedinteger[Any]]
 
 LOCAL, FORWARD_MESSAGE, BACKWARD_MESSAGE = 0, 1, 2
 
@@ -35,8 +35,8 @@ class Dependencies(NamedTuple):
     """Which action waits for which, as columns of equal length.
 
     Attributes:
-        source: (n,) int64, index of the action waited for.
-        target: (n,) int64, index of the action that waits.
+        source: (n,) int32, index of the action waited for.
+        target: (n,) int32, index of the action that waits.
         message: (n,) int8, LOCAL, or what travels from source to target: FORWARD_MESSAGE or BACKWARD_MESSAGE.
         lag: (n,) float64, seconds that must pass besides.
         from_start: (n,) bool, whether the source need only have begun (buffers), not ended.
@@ -65,8 +65,10 @@ def dependencies(program: Program) -> Dependencies:
         *_extra(program),
         *_buffers(program, table),
     ]
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return Dependencies(*columns)
+    source, target, message, lag, from_start = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Dependencies(
+        source.astype(np.int32, copy=False), target.astype(np.int32, copy=False), message, lag, from_start
+    )
 
 
 class _Table:
@@ -74,7 +76,7 @@ class _Table:
 
     def __init__(self, program: Program) -> None:
         self._shape = (program.n_stages, program.n_micro_batches, program.n_segments)
-        self._absent = np.full(self._shape, -1, np.int64)
+        self._absent = np.full(self._shape, -1, np.int32)
         self._of: dict[int, Indices] = {}
         for kind in np.flatnonzero(np.bincount(program.kind)).tolist():
             if kind not in PER_STAGE_KINDS:

@@ -113,8 +113,9 @@ def one_stage_order(stage: int, kinds: npt.NDArray[np.int8]) -> RankOrder:
 
 def warm_up_then_alternate(n_actions: int, warm_up: int) -> npt.NDArray[np.int8]:
     """(2 · n_actions,) kinds: `warm_up` forwards, then a forward and a backward in turn, then the backwards left."""
-    steady = np.tile(np.array([Kind.F, Kind.B], np.int8), n_actions - warm_up)
-    return np.concatenate([np.full(warm_up, Kind.F, np.int8), steady, np.full(warm_up, Kind.B, np.int8)])
+    kinds = np.full(2 * n_actions, Kind.B, np.int8)
+    kinds[:warm_up] = kinds[warm_up : 2 * n_actions - warm_up : 2] = Kind.F
+    return kinds
 
 
 def two_stages_a_rank(name: str, n_chunks: int) -> None:

@@ -29,8 +29,10 @@ def slot_times(graph: Graph, slot_seconds: Floats, edge_seconds: Floats) -> tupl
     """Start and end of each slot, both (n_slots,) seconds: as early as its rank and what it waits for allow."""
     sweep, n = graph.sweep, graph.program.n_slots
     times = np.empty(2 * n)  # the ends by position, then the starts
-    lag, seconds = edge_seconds.take(sweep.edge), slot_seconds.take(graph.order)
-    _sweep(sweep.rank, graph.program.n_ranks, sweep.offsets, sweep.source, lag, seconds, times)
+    lag = _gathered(edge_seconds, sweep.edge, len(sweep.edge))
+    times[:n] = slot_seconds.take(graph.order)
+    _sweep(sweep.rank, graph.program.n_ranks, sweep.offsets, sweep.source, lag, times)
+    del lag
     start, end = np.empty(n), np.empty(n)
     end[graph.order], start[graph.order] = times[:n], times[n:]
     return start, end
@@ -180,15 +182,24 @@ def _stream_of(kind: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
 
 
 @kernel
+def _gathered(values: Floats, rows: npt.NDArray[np.int32], n: int) -> Floats:
+    """`values` at `rows`, without the copy of 32-bit rows that numpy makes."""
+    result = np.empty(n)
+    for k in range(n):
+        result[k] = values[rows[k]]
+    return result
+
+
+@kernel
 def _sweep(
     rank: npt.NDArray[np.int32],
     n_ranks: int,
-    offsets: npt.NDArray[np.int64],
-    source: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int32],
+    source: npt.NDArray[np.int32],
     lag: Floats,
-    seconds: Floats,
     times: Floats,
 ) -> None:
+    """Turn what each position takes, in the first half of `times`, into when it ends; when it starts comes behind."""
     n = len(rank)
     free = np.zeros(n_ranks)
     for k in range(n):
@@ -196,5 +207,5 @@ def _sweep(
         for edge in range(offsets[k], offsets[k + 1]):
             time = max(time, times[source[edge]] + lag[edge])  # no branch: which is later cannot be guessed
         times[n + k] = time
-        times[k] = time + seconds[k]
+        times[k] = time + times[k]
         free[rank[k]] = times[k]
