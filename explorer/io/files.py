@@ -32,9 +32,10 @@ def load(path: str | os.PathLike[str]) -> Program:
         CircularWaitError: if actions wait for each other in a circle.
 
     Example:
-        >>> import explorer as ex
-        >>> ex.save(ex.schedule("1f1b", n_ranks=2, n_micro_batches=2), "order.csv")
-        >>> print(ex.load("order.csv"))
+        >>> import explorer as ex, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ex.save(ex.schedule("1f1b", n_ranks=2, n_micro_batches=2), f"{folder}/order.csv")
+        ...     print(ex.load(f"{folder}/order.csv"))
         rank 0: 0F0 0F1 0B0 0B1
         rank 1: 1F0 1B0 1F1 1B1
     """

@@ -120,7 +120,7 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
         self.fields["schedule"].say(plain(f"Exists for {REGISTRY[self.fields['schedule'].value].needs}"))
         few = self.fields["n_micro_batches"].value < ranks * chunks
         self.fields["n_micro_batches"].say(f"fewer than the {ranks * chunks} stages: much idle time" if few else "")
-        options = REGISTRY[self.fields["schedule"].value].options
+        options = [name for name in REGISTRY[self.fields["schedule"].value].options if name != "costs"]  # not typed
         self.fields["options"].say(f"{', '.join(options)}; name=value, with commas" if options else "")
         show(self.fields["options"], bool(options))
         limited = math.isfinite(self.fields["bandwidth"].value)
