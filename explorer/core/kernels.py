@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -12,23 +12,28 @@ import numpy as np
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _SMALL = 2048  # elements of the longest array; Python is through with them before numba is even imported
+_PATIENCE = 1.0  # seconds in Python, after which a compiler is worth its wait
 _lock = threading.Lock()
 
 
 def kernel(function: _Function) -> _Function:
     """Compile `function` when it is first worth it, so that importing it costs nothing.
 
-    Numba takes about a second to load, so small inputs run in Python until something else has loaded it. Without
-    numba (the browser build) all do.
+    Numba takes about a second to load and up to ten to compile a search, once for all time where its cache is kept. So
+    small inputs run in Python until they have taken a second in all. Without numba (the browser build) all do.
     """
     compiled: Callable[..., Any] | None = None
+    spent = 0.0
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
-        nonlocal compiled
+        nonlocal compiled, spent
         if compiled is None:
-            if "numba" not in sys.modules and _longest(arguments) <= _SMALL:
-                return function(*arguments)
+            if spent <= _PATIENCE and _longest(arguments) <= _SMALL:
+                begin = time.perf_counter()
+                result = function(*arguments)
+                spent += time.perf_counter() - begin
+                return result
             with _lock:
                 compiled = compiled or _compile(function)
         return compiled(*arguments)
