@@ -79,6 +79,7 @@ def test_text_of_users_never_becomes_html(lab: Lab) -> None:
     assert "<img src=x" in page.page.locator(".pipeline-run .pipeline-explanation").inner_text()
 
 
+_NEXT_PAINT = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 _KNOWS_ZOOM = """import time
 end = time.monotonic() + 20
 while not (app.timeline.zoom and app.timeline.zoom[1] - app.timeline.zoom[0] < 20) and time.monotonic() < end:
@@ -96,6 +97,7 @@ def test_a_zoom_stays_over_a_reload_and_ends_with_other_numbers(lab: Lab) -> Non
     for _ in range(6):
         app.page.keyboard.press("+")
     app.await_data("Number(d.barsDrawn) > 0 && Number(d.barsDrawn) < 40")
+    app.page.evaluate(_NEXT_PAINT)
     app.run_cell(1)  # the page tells the kernel a little later, and a reload before that forgets it
     app.page.locator(".jp-OutputArea-output").filter(has_text="the kernel knows 2 ends").wait_for()
     zoomed = app.data("barsDrawn")
@@ -136,6 +138,7 @@ def test_a_zoom_stays_while_a_run_streams(lab: Lab) -> None:
     page.page.locator(".pipeline-timeline").focus()
     for _ in range(6):
         page.page.keyboard.press("+")
+    page.page.evaluate(_NEXT_PAINT)  # what the last key changed is painted with the next frame of the screen
     zoomed = page.data("range")
     seen = int(page.data("paintedSeq"))
     page.await_painted(seen + 8)
