@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         from explorer.figures import timeline_and_memory, write_html
 
         write_html(timeline_and_memory(trace), arguments.html, title=f"{trace.program.name} – Pipeline Explorer")
-    print(values if arguments.json else report(trace) + _share(trace.program))
+    print(values if arguments.json else report(trace) + _share(trace.program) + _few(trace.program))
     return 0
 
 
@@ -52,4 +52,14 @@ def _share(program: Program) -> str:
     return (
         f"\n--forward and --backward are of one stage, and each rank has {chunks}: for the work of one stage a rank, "
         f"divide them by {chunks}\n"
+    )
+
+
+def _few(program: Program) -> str:
+    """That more micro-batches would help, where there are fewer than stages."""
+    if program.n_micro_batches >= program.n_stages:
+        return ""
+    return (
+        f"\n{program.n_micro_batches} micro-batches are fewer than the {program.n_stages} stages: ranks wait for one "
+        "another much of the time\n"
     )

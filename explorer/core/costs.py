@@ -26,6 +26,7 @@ _PER_STAGE = (
 _PER_SEGMENT = ("forward", "backward", "backward_input", "backward_weight", "overlap", "recompute", "message_bytes")
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "optimizer")
 _NO_AMOUNTS = ("recompute_for", "seed", "delays")
+_MOST_BYTES = 1e15  # what a rank holds of them is still a whole number of 64 bits
 _LARGEST = 1e100  # so large that sums of it stay finite
 
 
@@ -285,7 +286,8 @@ def _check_choices(costs: Costs) -> None:
 
 def _check_amount(name: str, value: Amount | None) -> None:
     try:
-        array = np.asarray(np.nan if value is None else value, np.float64)
+        given = np.asarray(np.nan if value is None else value)
+        array = given.astype(np.float64, casting="same_kind") if given.dtype != object else given.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise CostError(
             f"{name} is a number or an array of numbers; got {str(value)[:40]!r}; try 1.0", argument=name
@@ -293,10 +295,11 @@ def _check_amount(name: str, value: Amount | None) -> None:
     if name in ("fixed", "jitter", "delays") and array.ndim:
         raise CostError(f"{name} is one number, not several; got shape {array.shape}; try 0", argument=name)
     positive, unlimited = name in ("bandwidth", "time_factor"), name == "bandwidth"
-    fine = ((array > 0) if positive else (array >= 0)) & ((array <= _LARGEST) | (unlimited & np.isposinf(array)))
+    largest = _MOST_BYTES if name.endswith("_bytes") else _LARGEST
+    fine = ((array > 0) if positive else (array >= 0)) & ((array <= largest) | (unlimited & np.isposinf(array)))
     if not fine.all():
         worst = "None" if value is None else f"{array.reshape(-1)[~fine.reshape(-1)][0]:g}"
-        rule = f"{'above 0' if positive else '0 or more'}, at most {_LARGEST:g}{' or infinite' if unlimited else ''}"
+        rule = f"{'above 0' if positive else '0 or more'}, at most {largest:g}{' or infinite' if unlimited else ''}"
         raise CostError(f"{name} is {rule}; got {worst}; try {1 if positive else 0}", argument=name)
 
 

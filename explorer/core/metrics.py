@@ -82,14 +82,15 @@ def compute_rows(events: Events) -> Ints:
     return rows[_by_rank_and_time(events.rank[rows], events.start[rows])]
 
 
-def held(events: Events) -> tuple[Ints, Ints]:
+def held(events: Events, *, each_segment: bool = False) -> tuple[Ints, Ints]:
     """Rows at whose start a (stage, micro-batch) is taken up, and rows at whose end one is let go.
 
     Held from F's start until B's or, after I, W's end; where nothing runs backward, until F's end. Of a cut sequence
-    the first segment's F and last backward count.
+    the first segment's F and last backward count, or those of each segment.
     """
-    forward = (events.kind == Kind.F) & (events.segment == 0)
-    backward = among(events.kind, Kind.B, Kind.W) & (events.segment == 0)
+    counted = (events.segment == 0) | each_segment
+    forward = (events.kind == Kind.F) & counted
+    backward = among(events.kind, Kind.B, Kind.W) & counted
     taken, freed = np.flatnonzero(forward), np.flatnonzero(backward if backward.any() else forward)
     return (
         taken[_by_rank_and_time(events.rank[taken], events.start[taken])],
@@ -97,12 +98,12 @@ def held(events: Events) -> tuple[Ints, Ints]:
     )
 
 
-def peak_in_flight(events: Events, n_ranks: int) -> Ints:
-    """(n_ranks,) the most (stage, micro-batch) pairs each rank holds at once.
+def peak_in_flight(events: Events, n_ranks: int, *, each_segment: bool = False) -> Ints:
+    """(n_ranks,) the most (stage, micro-batch) pairs each rank holds at once, or of each segment.
 
     An end at the same instant counts before a start.
     """
-    taken, freed = held(events)
+    taken, freed = held(events, each_segment=each_segment)
     peaks = np.zeros(n_ranks, np.int64)
     _merge(events.rank[taken], events.start[taken], events.rank[freed], events.end[freed], peaks)
     return peaks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -211,13 +211,23 @@ class Program:
             5.0
         """
         after, before, lag = self.waits or (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-        new = [(self._index_of(first), self._index_of(then), float(seconds)) for first, then, seconds in waits]
+        new = [self._wait(wait) for wait in waits]
         columns = zip(*new, strict=True) if new else ((), (), ())
         parts = [
             np.concatenate([old, np.array(more, old.dtype)])
             for old, more in zip((after, before, lag), columns, strict=True)
         ]
         return replace(self, waits=Waits(*parts))
+
+    def _wait(self, wait: Any) -> tuple[int, int, float]:
+        try:
+            first, then, seconds = wait
+            lag = float(seconds)
+        except (TypeError, ValueError):
+            raise InputError(
+                f'a wait is two actions and seconds, like ("1F0", "0F1", 0.5); got {str(wait)[:60]}', argument="waits"
+            ) from None
+        return self._index_of(first), self._index_of(then), lag
 
     def _index_of(self, action: str | Action) -> int:
         wanted = action if isinstance(action, Action) else Action.parse(str(action))

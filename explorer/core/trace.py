@@ -110,6 +110,12 @@ class Trace:
         counts = [metrics.peak_in_flight(events, self.n_ranks) for events in self._measured_steps]
         return np.asarray(np.median(counts, axis=0), np.int64)
 
+    @cached_property
+    def peak_segments(self) -> npt.NDArray[np.int64]:
+        """(n_ranks,) the most (stage, micro-batch, segment) triples each rank holds at once."""
+        counts = [metrics.peak_in_flight(events, self.n_ranks, each_segment=True) for events in self._measured_steps]
+        return np.asarray(np.median(counts, axis=0), np.int64)
+
     def summary(self) -> dict[str, Any]:
         """The measures above by name, as plain numbers and lists."""
         return {

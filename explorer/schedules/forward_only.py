@@ -63,4 +63,4 @@ def forward_only(
     program = Program.from_columns("forward_only", Placement.looped(n_ranks, n_chunks), n_micro_batches, orders)
     if buffers is None:
         return program
-    return replace(program, capacities=np.full(n_ranks * n_chunks - 1, int(buffers), np.int64))
+    return replace(program, capacities=np.full(n_ranks * n_chunks - 1, min(int(buffers), n_micro_batches), np.int64))

@@ -59,7 +59,7 @@ def check_dialect(schedule: str, dialect: object, known: tuple[str, ...]) -> Non
     Raises:
         ScheduleError: with those it has.
     """
-    if dialect not in known:
+    if not isinstance(dialect, str) or dialect not in known:
         raise ScheduleError(
             f"{schedule} has the dialects {', '.join(known)}; got {str(dialect)[:40]!r}; try {known[0]}",
             argument="dialect",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from explorer.errors import InputError
 
+_COUNTS = ("name", "n_ranks", "n_micro_batches", "n_chunks")
 Options = tuple[tuple[str, int | float | str], ...]
 
 
@@ -13,12 +14,17 @@ def read_options(text: str) -> Options:
     Raises:
         InputError: if a part is not of that form.
     """
-    options = []
+    options: list[tuple[str, int | float | str]] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (word.strip() for word in part.partition("="))
         if not (equals and name.isidentifier() and value):
             raise InputError(
                 f"options read name=value, with commas between; got {part!r}; try warm_up=6", argument="options"
+            )
+        if name in _COUNTS or name in dict(options):
+            why = "has a flag or field of its own" if name in _COUNTS else "is there twice"
+            raise InputError(
+                f"options are further arguments, each once; {name} {why}; leave it out", argument="options"
             )
         options.append((name, _value(value)))
     return tuple(options)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from explorer.core import Placement, Program, check
 from explorer.core.inference import inferred
 from explorer.errors import ExplorerError, InputError, ScheduleError
@@ -81,7 +83,7 @@ class Shelf:
             n_chunks=_chunks(n_chunks, "n_chunks" in takes),
             any_chunks="n_chunks" in takes,
             options=tuple(option for option in takes if option not in (*_COUNTS, "n_chunks")),
-            trains=bool(trains),
+            trains=_yes_or_no("trains", trains),
         )
         self._own[name] = recipe
         return recipe
@@ -207,3 +209,9 @@ def _chunks(n_chunks: object, any_chunks: bool) -> int:
             legal=(1,),
         )
     return n_chunks  # type: ignore[return-value]
+
+
+def _yes_or_no(name: str, value: object) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} is True or False; got {str(value)[:40]!r}; try True", argument=name)
+    return bool(value)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from explorer.core import Kind, Program, RankOrder
 from explorer.errors import ScheduleError
 
-MOST_PAIRS = 20_000_000  # of stage and micro-batch; some 10 GB while they are checked
+MOST_PAIRS = 4_000_000  # of stage and micro-batch: up to 12 million actions, 2 GB while they are checked
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import Costs, Placement, Program, RankShare
-from explorer.errors import ScheduleError
 from explorer.schedules.expected import expect
 from explorer.schedules.legs import by_leg, program_of_legs
+from explorer.schedules.limits import check_dialect
 from explorer.schedules.memory_limit import check_limit, refuse_limit
 from explorer.schedules.recipe import check_counts, two_stages_a_rank
 from explorer.schedules.v_search import search
@@ -48,8 +48,7 @@ def zb_v(
     """
     check_counts(n_ranks=n_ranks, n_micro_batches=n_micro_batches)
     two_stages_a_rank("zb_v", n_chunks)
-    if dialect not in ("authors", "torch"):
-        raise ScheduleError(f"zb_v speaks authors or torch; got {dialect!r}; try authors", argument="dialect")
+    check_dialect("zb_v", dialect, ("authors", "torch"))
     if dialect == "torch":
         legs = [_torch_order(rank, n_ranks, n_micro_batches) for rank in range(n_ranks)]
         return program_of_legs("zb_v", legs, n_micro_batches)

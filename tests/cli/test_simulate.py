@@ -141,3 +141,16 @@ def test_options_of_a_schedule_are_passed_on(capsys):
     assert json.loads(capsys.readouterr().out)["makespan"] == 34.5
     assert main([*line.split(), "--option", "dialect=megatron", "--option", "warm_up"]) == 2
     assert "options read name=value" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["n_ranks=3", "name=3", "n_chunks=1", "n_micro_batches=3"])
+def test_counts_are_no_options(capsys, option):
+    assert main(["simulate", "--option", option]) == 2
+    assert "has a flag or field of its own" in capsys.readouterr().err
+
+
+def test_few_micro_batches_are_remarked_on(capsys):
+    # pytorch/torchtitan#781: M = 4 is below P·v = 8
+    line = "simulate --schedule interleaved_1f1b --ranks 4 --micro-batches 4"
+    assert main(line.split()) == 0
+    assert "4 micro-batches are fewer than the 8 stages" in capsys.readouterr().out

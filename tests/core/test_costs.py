@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.errors import CostError
+from explorer.errors import CostError, InputError
 
 SPLIT = ex.Program.from_orders("split", ex.Placement.looped(1), 1, ["0F0 0I0 0W0"])
 WHOLE = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
@@ -131,3 +131,21 @@ def test_what_varies_is_checked(given: dict[str, object], message: str) -> None:
 def test_a_delay_of_no_action_is_refused() -> None:
     with pytest.raises(CostError, match="it has no 7F0"):
         ex.simulate(WHOLE, ex.Costs(delays={"7F0": 1.0}))
+
+
+@pytest.mark.parametrize("value", ["1", b"1", 1j, np.ones(2) * 1j])
+@pytest.mark.parametrize("name", ["fixed", "jitter", "bandwidth", "forward"])
+def test_what_is_no_real_number_is_refused(name: str, value: object) -> None:
+    with pytest.raises(CostError, match=f"{name} is a number or an array of numbers"):
+        ex.Costs(**{name: value})
+
+
+def test_bytes_that_no_64_bits_hold_are_refused() -> None:
+    with pytest.raises(CostError, match=r"activation_bytes is 0 or more, at most 1e\+15"):
+        ex.Costs(activation_bytes=1e100)
+
+
+@pytest.mark.parametrize("wait", [3, None, ("0F0", "0F1"), ("0F0", "0F1", "a")])
+def test_a_wait_of_another_form_is_refused(wait: object) -> None:
+    with pytest.raises(InputError, match="a wait is two actions"):
+        WHOLE.with_waits(wait)

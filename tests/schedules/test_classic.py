@@ -208,7 +208,7 @@ def test_looped_bfs_runs_each_stage_at_a_stretch() -> None:
         ("gis", {"group_size": 9}, "group_size of at most 4; got 9; try 4", "group_size", (4,)),
         ("gis", {"group_size": 2.5}, "group_size is a whole number", "group_size", (1,)),
         ("seq1f1b", {"n_segments": 0}, "n_segments is a whole number", "n_segments", (1,)),
-        ("seq1f1b", {"n_segments": 10**7}, "n_segments of at most 625000; got 10000000", "n_segments", (625000,)),
+        ("seq1f1b", {"n_segments": 10**7}, "n_segments of at most 125000; got 10000000", "n_segments", (125000,)),
         (
             "depth_first",
             {"n_micro_batches": 9},

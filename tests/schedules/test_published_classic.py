@@ -384,3 +384,10 @@ def test_gis_is_its_authors_order() -> None:
         "0F0 0F1 0F2 4F0 4F1 4F2 0F3 4I0 4W0 0F4 4I1 4W1 0F5 4I2 4W2 4F3 0I0 0W0 4F4 0I1 0W1 4F5 0I2 0W2 0F6 4I3 4W3 "
         "0F7 4I4 4W4 4I5 4W5 4F6 0I3 0W3 4F7 0I4 0W4 0I5 0W5 4I6 4W6 4I7 4W7 0I6 0W6 0I7 0W7"
     )
+
+
+def test_seq1f1b_holds_as_many_segments_as_its_authors_say():
+    # golden orders of the Seq1F1B and GIS authors: P = 4, M = 4, k = 2 and 4
+    for n_segments, expected in ((2, [5, 4, 3, 2]), (4, [7, 6, 5, 4])):
+        program = ex.schedule("seq1f1b", n_ranks=4, n_micro_batches=4, n_segments=n_segments)
+        assert ex.simulate(program).peak_segments.tolist() == expected

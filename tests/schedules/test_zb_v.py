@@ -87,5 +87,5 @@ def test_a_larger_limit_holds_more_and_too_small_a_one_is_refused() -> None:
 def test_what_is_no_cost_and_no_dialect_is_refused() -> None:
     with pytest.raises(ScheduleError, match="searches with Costs; got int; try Costs"):
         ex.schedule("zb_v", n_ranks=2, n_micro_batches=4, costs=1)
-    with pytest.raises(ScheduleError, match="speaks authors or torch; got 'megatron'; try authors"):
+    with pytest.raises(ScheduleError, match="zb_v has the dialects authors, torch; got 'megatron'; try authors"):
         ex.schedule("zb_v", n_ranks=2, n_micro_batches=4, dialect="megatron")
