@@ -30,10 +30,18 @@ _PLACE = {
     **dict.fromkeys(("layers", "split_points", "batch", "inputs", "targets", "loss", "optimizer"), "model"),
 }
 _LABELS = {"n_micro_batches": "Micro-batches", "n_ranks": "Ranks", "n_chunks": "Chunks a rank"}
+_MESSAGES = [
+    ("free: on their way once sent", "free"),
+    ("buffered", "buffered"),
+    ("one stream each way", "two_streams"),
+    ("one ordered stream", "ordered"),
+    ("rendezvous", "rendezvous"),
+    ("coalesced groups", "coalesced"),
+]
 _RECOMPUTE = [("inputs: B or I", "inputs"), ("both: I and W each", "both")]
 _AS_THEY_ARE = (
     *("weight_share", "overlap_share", "recompute", "recompute_for"),
-    *("jitter", "seed", "slow_rank", "slow_factor", "late_action"),
+    *("jitter", "seed", "slow_rank", "slow_factor", "late_action", "messages"),
 )
 _RERUNS = ("model", "schedule", "options", "n_ranks", "n_chunks", "n_micro_batches")
 
@@ -68,6 +76,7 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
             "slow_rank": _counter("Slow rank", settings.slow_rank, 63, look, least=0),
             "slow_factor": _linear("Takes × as long", settings.slow_factor, 4.0, 0.1, look, least=1.0),
             "late_action": _text("Late action", settings.late_action, look, "2F3"),
+            "messages": _dropdown("Messages", _MESSAGES, settings.messages, look),
             "late": _linear("Late by, ms", settings.late * _MS, 200.0, 1.0, look),
         }
         self.fields = {name: Field(control, look) for name, control in {**controls, **more}.items()}

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from explorer.core import Costs, Program, Trace
+from explorer.lowering import add_messages
 from explorer.schedules import schedule
 from explorer.schedules.options import Options, read_options
 from explorer.simulate import simulate
@@ -41,6 +42,7 @@ class Settings:
         slow_factor: how many times as long that rank takes.
         late_action: the one that takes `late` seconds more, like 2F3; "" for none.
         late: seconds.
+        messages: "free", or by which rule of `simulate` sends and receives meet in the prediction.
     """
 
     model: str = "mlp"
@@ -66,6 +68,7 @@ class Settings:
     slow_factor: float = 1.0
     late_action: str = ""
     late: float = 0.0
+    messages: str = "free"
 
     def program(self) -> Program:
         """The program of these numbers; the last few are kept, and with them their graphs."""
@@ -97,7 +100,11 @@ class Settings:
             seed=self.seed,
             delays={self.late_action: self.late} if self.late_action.strip() and self.late else {},
         )
-        return Prediction(program, simulate(program, share.for_program(program)))
+        if self.messages == "free":
+            return Prediction(program, simulate(program, share.for_program(program)))
+        with_messages = add_messages(program)
+        rule: Any = self.messages
+        return Prediction(program, simulate(with_messages, share.for_program(with_messages), messages=rule))
 
     def _time_factor(self) -> float | list[float]:
         """By rank, where one of them is slow."""

@@ -73,3 +73,19 @@ def test_errors_are_escaped(app):
     app.panel.fail("<img src=x onerror=alert(1)>")
     assert "<img" not in app.panel._error.value
     assert app.panel.error.startswith("<img")
+
+
+def test_rules_of_messages_are_predicted_and_a_hang_is_named():
+    app = ex.explore(n_ranks=4, n_micro_batches=8, forward=1.0, latency=0.25, run_on_change=False)
+    try:
+        assert app.prediction.trace.makespan == pytest.approx(37)
+        _value(app, "messages", "buffered")
+        assert app.prediction.trace.makespan == pytest.approx(37)
+        _value(
+            app, "messages", "rendezvous"
+        )  # each waits for the other's receive: torch's 1F1B sends and receives at once
+        assert "wait for each other in a circle" in app.panel.error
+        _value(app, "messages", "free")
+        assert app.panel.error == ""
+    finally:
+        app.close()
