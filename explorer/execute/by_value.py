@@ -66,13 +66,15 @@ class _Pickler(pickle.Pickler):
         if isinstance(value, property):
             return property, (value.fget, value.fset, value.fdel, value.__doc__)
         if isinstance(value, types.CellType):
-            return _reduced_cell(value)
+            return _empty_cell, ()
         return NotImplemented
 
 
 def _is_found(value: Any) -> bool:
     """Whether a fresh process finds this class or function by its name."""
     module, path = getattr(value, "__module__", None), value.__qualname__
+    if module == "builtins":
+        return True  # some, like the type of None, have no name; pickle knows those
     if not module or module == "__main__" or "<" in path or not _is_importable(module):
         return False
     found: Any = sys.modules.get(module)
@@ -106,6 +108,7 @@ def _reduced_function(function: types.FunctionType) -> Any:
         "attributes": dict(vars(function)),
         "module": function.__module__,
         "qualname": function.__qualname__,
+        "cells": [_contents(cell) for cell in function.__closure__ or ()],
     }
     code = marshal.dumps(function.__code__)
     return _bare_function, (code, function.__name__, function.__closure__), state, None, None, _fill_function
@@ -120,7 +123,7 @@ def _global_names(code: types.CodeType) -> Iterator[str]:
 
 
 def _bare_function(code: bytes, name: str, closure: tuple[types.CellType, ...] | None) -> types.FunctionType:
-    return types.FunctionType(marshal.loads(code), {"__builtins__": __builtins__}, name, None, closure)  # noqa: S302
+    return types.FunctionType(marshal.loads(code), {"__builtins__": __builtins__}, name, None, closure)
 
 
 def _fill_function(function: types.FunctionType, state: dict[str, Any]) -> None:
@@ -128,6 +131,9 @@ def _fill_function(function: types.FunctionType, state: dict[str, Any]) -> None:
     function.__defaults__, function.__kwdefaults__ = state["defaults"], state["kwdefaults"]
     function.__module__, function.__qualname__ = state["module"], state["qualname"]
     vars(function).update(state["attributes"])
+    for cell, content in zip(function.__closure__ or (), state["cells"], strict=True):
+        if content:
+            cell.cell_contents = content[0]
 
 
 def _reduced_class(cls: type) -> Any:
@@ -147,14 +153,14 @@ def _fill_class(cls: type, members: dict[str, Any]) -> None:
         setattr(cls, name, value)
 
 
-def _reduced_cell(cell: types.CellType) -> Any:
-    """A cell may hold the class or function that holds it, so it is filled afterwards."""
+def _empty_cell() -> types.CellType:
+    """A cell to be filled by the functions that share it: it may hold one of them."""
+    return types.CellType()
+
+
+def _contents(cell: types.CellType) -> tuple[Any, ...]:
+    """What a cell holds; nothing if it is still empty."""
     try:
-        content = (cell.cell_contents,)
+        return (cell.cell_contents,)
     except ValueError:
-        return types.CellType, ()
-    return types.CellType, (), content, None, None, _fill_cell
-
-
-def _fill_cell(cell: types.CellType, content: tuple[Any]) -> None:
-    cell.cell_contents = content[0]
+        return ()

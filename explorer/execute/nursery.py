@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from explorer.errors import RunError
@@ -37,7 +38,7 @@ class Nursery:
         self._socket = ours
         ours.settimeout(_PATIENCE)
         with theirs:
-            paths = [path or os.getcwd() for path in sys.path]
+            paths = [path or str(Path.cwd()) for path in sys.path]
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _START, str(theirs.fileno()), *paths],
                 pass_fds=[theirs.fileno()],

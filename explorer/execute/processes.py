@@ -103,9 +103,8 @@ def _failed(rank: int, failure: Failure, follower: _Follower) -> RunError:
     if failure.is_known and not failure.is_echo:
         error = RunError(failure.message)
     else:
-        error = RunError(
-            f"every rank must run through; rank {rank} failed {follower.place_of(rank)}: {failure.message}; mend it there"
-        )
+        place = follower.place_of(rank)
+        error = RunError(f"every rank must run through; rank {rank} failed {place}: {failure.message}; mend it there")
     error.__cause__ = InWorker(rank, failure.details)
     return error
 

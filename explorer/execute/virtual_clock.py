@@ -41,7 +41,8 @@ class Step:
     @classmethod
     def empty(cls, number: int, begin: float, n_slots: int) -> Step:
         """A step in which nothing has run."""
-        return cls(number, begin, *(np.full(n_slots, np.nan) for _ in range(3)))
+        seconds, begun, ended = np.full((3, n_slots), np.nan)
+        return cls(number, begin, seconds, begun, ended)
 
     def snapshot(self) -> Step:
         """A copy that stays as it is."""

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from functools import cache
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -125,4 +126,4 @@ def _nursery() -> Nursery:
 
 def search_path() -> list[str]:
     """Where this process looks for modules, for a process that starts elsewhere."""
-    return [path or os.getcwd() for path in sys.path]
+    return [path or str(Path.cwd()) for path in sys.path]
