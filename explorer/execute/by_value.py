@@ -8,7 +8,6 @@ writes such bytes, and only its own workers read them.
 from __future__ import annotations
 
 import importlib
-import importlib.machinery
 import io
 import marshal
 import pickle
@@ -85,17 +84,19 @@ def _is_found(value: Any) -> bool:
 
 @cache
 def _is_importable(module: str) -> bool:
-    """Whether a module is built in, or lies where a fresh process looks."""
+    """Whether a fresh process that looks in the same places finds the same module."""
     name = module.partition(".")[0]
-    if name in sys.builtin_module_names:
+    ours = sys.modules.get(name)
+    if ours is None or name in sys.stdlib_module_names:
         return True
-    known = sys.modules.get(name)
-    if name in sys.stdlib_module_names or known is None:
-        return True
-    try:
-        return importlib.machinery.PathFinder.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
+    for finder in sys.meta_path:
+        try:
+            spec = finder.find_spec(name, None)
+        except (ImportError, ValueError):
+            continue
+        if spec is not None:
+            return spec.origin == getattr(ours, "__file__", None)
+    return False
 
 
 def _reduced_function(function: types.FunctionType) -> Any:
