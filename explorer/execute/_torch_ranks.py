@@ -137,9 +137,16 @@ class RankStage(Stage):
         return super().get_bwd_recv_ops(bwd_chunk_id)
 
     def get_fwd_send_ops(self, fwd_chunk_id: int) -> Any:
-        """Torch's own, named."""
+        """Torch's own, named; without a backward nothing is kept for longer."""
         self._courier.name(Kind.SEND_F, self.stage_index, fwd_chunk_id)
-        return super().get_fwd_send_ops(fwd_chunk_id)
+        ops = super().get_fwd_send_ops(fwd_chunk_id)
+        if not self.has_backward:
+            super()._forget(fwd_chunk_id)
+        return ops
+
+    def _forget(self, micro_batch: int) -> None:
+        if self.is_last or self._is_same_rank(self.stage_index + 1):
+            super()._forget(micro_batch)
 
     def get_bwd_send_ops(self, bwd_chunk_id: int) -> Any:
         """Torch's own, named."""

@@ -15,13 +15,11 @@ ends the run; RunStopped is passed on as it is.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from explorer.core import Action, Category, Costs, Program
-from explorer.errors import RunStopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,40 +313,6 @@ class Hooks(Hook):
     def _tell(self, name: str, event: object) -> None:
         for listener in self._listeners[name]:
             listener(event)
-
-
-class Stop(Hook):
-    """Ends a run at its next slot, from any thread: `stop.set()`."""
-
-    def __init__(self) -> None:
-        self._asked = threading.Event()
-
-    def set(self) -> None:
-        """Ask the run to end."""
-        self._asked.set()
-
-    @property
-    def is_set(self) -> bool:
-        """Whether it was asked to end."""
-        return self._asked.is_set()
-
-    def slot_start(self, event: SlotStart) -> None:
-        """End the run if asked to.
-
-        Raises:
-            RunStopped: if `set` was called.
-        """
-        if self._asked.is_set():
-            raise RunStopped(f"the run was stopped before {event.actions[0]} of step {event.step}")
-
-    def pulse(self) -> None:
-        """End the run if asked to.
-
-        Raises:
-            RunStopped: if `set` was called.
-        """
-        if self._asked.is_set():
-            raise RunStopped("the run was stopped while it warmed up or compared itself with the whole model")
 
 
 _METHODS = tuple(name for name in vars(Hook) if not name.startswith("_"))

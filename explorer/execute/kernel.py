@@ -37,6 +37,7 @@ from explorer.execute.stages import Chain, CutModel
 from explorer.execute.training import Job, train
 from explorer.execute.traits import watch_traits
 from explorer.execute.updates import MakeOptimizer, check_optimizer, make_optimizers
+from explorer.execute.workers import prepare
 
 
 def execute(
@@ -109,6 +110,8 @@ def execute(
     job = Job(program, inputs, targets, loss, optimizer, n_steps, links)
     recorder, listeners = _with_recorder(hooks)
     in_kernel = backend == "kernel"
+    if not in_kernel:
+        prepare()  # it imports torch while the model is looked at here
     group = one_rank_group() if in_kernel else contextlib.nullcontext()
     with alone(), measured(), group, quiet(), core_time() as own:
         bench, reference = _prepare(job, model, split_points, listeners, clock or own)

@@ -57,6 +57,8 @@ def train_in_processes(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
         while not follower.is_done:
             for rank, report in workers.receive(_TICK):
                 last_heard = time.monotonic()
+                if report is None and follower.has_done(rank):
+                    continue
                 if report is None or report[0] == "failed":
                     raise _cause(workers, follower, rank, report)
                 follower.hear(rank, *report)
@@ -77,7 +79,7 @@ def _cause(workers: Workers, follower: _Follower, rank: int, report: Any) -> Run
     while True:
         for who, what in reports:
             if what is None:
-                ended.add(who)
+                ended.update(() if follower.has_done(who) else (who,))
             elif what[0] == "failed":
                 failures[who] = what[2]
             else:
@@ -138,6 +140,10 @@ class _Follower:
     def is_done(self) -> bool:
         """Whether all ranks have given back what they came to."""
         return len(self._done) == self._job.program.n_ranks
+
+    def has_done(self, rank: int) -> bool:
+        """Whether this rank has, and may end."""
+        return rank in self._done
 
     def note(self, rank: int, what: str, step: int, value: Any) -> None:
         """Remember how far a rank has come."""

@@ -51,7 +51,7 @@ def listeners() -> list[str]:
     inodes = set()
     for link in Path("/proc/self/fd").iterdir():
         try:
-            inodes.add(os.readlink(link))
+            inodes.add(str(link.readlink()))
         except OSError:
             continue
     addresses = []
@@ -271,44 +271,43 @@ def scaled(x):
     return FACTOR * x
 
 class Block(nn.Module):
-    def __init__(self):
+    def __init__(self, pause):
         super().__init__()
-        self.inner = nn.Linear(4, 4)
+        self.inner, self.pause = nn.Linear(4, 4), pause
 
     def forward(self, x):
-        time.sleep(PAUSE)
+        time.sleep(self.pause)
         return scaled(self.inner(x))
 
-program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
-batch = torch.randn(4, 4), torch.randn(4, 4)
-run = ex.execute(
-    program, [Block(), Block()], batch, loss=lambda o, t: (o - t).square().mean(), n_steps=N_STEPS,
-    optimizer=lambda p: torch.optim.SGD(p, lr=0.1), backend="processes",
-)
-print(run.parity)
+def run(pause, n_steps):
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
+    batch = torch.randn(4, 4), torch.randn(4, 4)
+    return ex.execute(
+        program, [Block(pause), Block(pause)], batch, loss=lambda o, t: (o - t).square().mean(), n_steps=n_steps,
+        optimizer=lambda p: torch.optim.SGD(p, lr=0.1), backend="processes",
+    )
+
+print(run(0, 2).parity, flush=True)
+run(0.05, 10_000)
 """
 
 
-def script(**values) -> str:
-    return "".join(f"{name} = {value}\n" for name, value in values.items()) + SCRIPT
-
-
-def test_classes_of_a_script_travel_and_it_runs_but_once(tmp_path):
+def test_classes_of_a_script_travel_it_runs_but_once_and_its_sudden_death_leaves_no_worker(tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text(script(PAUSE=0, N_STEPS=2))
-    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=90, env=_here())
-    assert done.stdout.splitlines() == ["the user's own lines", "True"], done.stderr
-    assert not done.stderr
-
-
-def test_the_callers_sudden_death_leaves_no_worker():
-    with subprocess.Popen([sys.executable, "-c", script(PAUSE=0.05, N_STEPS=10_000)], env=_here()) as caller:
-        limit = time.monotonic() + 90
-        while len(there := children(caller.pid)) < 3 and time.monotonic() < limit:
+    file.write_text(SCRIPT)
+    path = os.pathsep.join(path for path in sys.path if path)
+    with subprocess.Popen(
+        [sys.executable, str(file)], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    ) as script:
+        assert script.stdout is not None
+        assert [script.stdout.readline() for _ in range(2)] == ["the user's own lines\n", "True\n"]
+        limit = time.monotonic() + SOON
+        while len(there := children(script.pid)) < 3 and time.monotonic() < limit:
             time.sleep(0.05)
         assert len(there) == 3  # what forks, and two ranks
         time.sleep(0.3)
-        caller.kill()
+        script.kill()
+        assert not script.stdout.read()
     limit = time.monotonic() + SOON
     while any(map(_lives, there)) and time.monotonic() < limit:
         time.sleep(0.02)
@@ -320,7 +319,3 @@ def _lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def _here() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
