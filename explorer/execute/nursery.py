@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from explorer.errors import RunError
 _START = "import sys; sys.path[:] = sys.argv[2:]; from explorer.execute.nursery import serve; serve(int(sys.argv[1]))"
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # read when torch is imported
 _PATIENCE = 120.0  # seconds that importing torch may take on a busy machine
+_MOMENT = 0.5  # seconds from a process's closing its files to its end
 _MOST = 65536  # bytes of a request or an answer
 _PR_SET_PDEATHSIG = 1
 
@@ -56,9 +58,12 @@ class Nursery:
         """
         return int(self._ask({"do": "fork"}, [one.fileno() for one in sockets])["pid"])
 
-    def end(self, pids: Sequence[int]) -> dict[int, int]:
-        """End workers, whatever they do; process id → signal that had ended it before, or 0."""
-        answer = self._ask({"do": "end", "pids": list(pids)}, [])
+    def end(self, pids: Sequence[int], *, ending: Sequence[int] = ()) -> dict[int, int]:
+        """End workers, whatever they do; process id → signal that had ended it before, or 0.
+
+        Those that are `ending` by themselves are given a moment for it, so that their own signal is known.
+        """
+        answer = self._ask({"do": "end", "pids": list(pids), "ending": list(ending)}, [])
         return {int(pid): int(number) for pid, number in answer["signals"].items()}
 
     @property
@@ -114,7 +119,7 @@ def serve(descriptor: int) -> None:
                     os.close(one)
                 answer: dict[str, Any] = {"pid": pid}
             else:
-                answer = {"signals": {pid: _end(pid) for pid in request["pids"]}}
+                answer = {"signals": {pid: _end(pid, pid in request["ending"]) for pid in request["pids"]}}
             caller.sendall(json.dumps(answer).encode())
 
 
@@ -138,14 +143,16 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _end(pid: int) -> int:
+def _end(pid: int, is_ending: bool) -> int:
     """End a worker and take its status; the signal that had ended it before, or 0."""
+    limit = time.monotonic() + (_MOMENT if is_ending else 0.0)
     try:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if not done:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            return 0
+        while not (status := os.waitpid(pid, os.WNOHANG))[0]:
+            if time.monotonic() >= limit:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                return 0
+            time.sleep(0.001)
     except ChildProcessError:
         return 0
-    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    return os.WTERMSIG(status[1]) if os.WIFSIGNALED(status[1]) else 0

@@ -88,8 +88,10 @@ def _cause(workers: Workers, follower: _Follower, rank: int, report: Any) -> Run
         if causes or ended or time.monotonic() > limit:
             break
         reports = workers.receive(_TICK)
-    signals = workers.end()
-    for who in sorted(ended - failures.keys()):
+    silent = sorted(ended - failures.keys())
+    signals = workers.end(gone=silent)
+    if silent:
+        who = max(silent, key=lambda rank: bool(signals.get(rank)))  # one that was killed, if any was
         return RunError(_ended(who, signals.get(who, 0), follower))
     who = (causes or sorted(failures))[0]
     return _failed(who, failures[who], follower)

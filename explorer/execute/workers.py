@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -77,12 +77,13 @@ class Workers:
                 pipe.close()
                 yield rank, None
 
-    def end(self) -> dict[int, int]:
-        """End all; rank → the signal that had ended it before, or 0."""
+    def end(self, gone: Collection[int] = ()) -> dict[int, int]:
+        """End all; rank → the signal that had ended it before, or 0. `gone` ranks are ending by themselves."""
         for pipe in self._pipes:
             pipe.close()
         pids, self.pids = self.pids, []
-        signals = self._nursery.end(pids) if pids and self._nursery.alive else {}
+        ending = [pids[rank] for rank in gone]
+        signals = self._nursery.end(pids, ending=ending) if pids and self._nursery.alive else {}
         return {rank: signals.get(pid, 0) for rank, pid in enumerate(pids)}
 
 
