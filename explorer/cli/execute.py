@@ -27,7 +27,10 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser("execute", help="really run a schedule", description=__doc__)
     add_program(parser)
     parser.add_argument(
-        "--backend", default="kernel", choices=["kernel", "processes"], help="where ranks run (in this process)"
+        "--backend",
+        default="kernel",
+        choices=["kernel", "processes"],
+        help="where ranks run: all in this process, or in one each (kernel)",
     )
     parser.add_argument("--model", default="mlp", choices=list(READY_MODELS), help="what is trained (mlp)")
     parser.add_argument("--steps", type=whole, default=1, metavar="N", help="training steps (1)")
