@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 from explorer.errors import MissingError
 
 if TYPE_CHECKING:
-    from explorer.execute.hooks import Hook
+    from explorer.execute.hooks import Hook, Stop
     from explorer.execute.kernel import execute
     from explorer.execute.models import ReadyModel, ready_model
     from explorer.execute.recorder import Recorder
     from explorer.execute.run import Run
-    from explorer.execute.stop import Stop
 
 __all__ = ["READY_MODELS", "Hook", "ReadyModel", "Recorder", "Run", "Stop", "execute", "ready_model"]
 
@@ -29,7 +28,7 @@ READY_MODELS: Mapping[str, str] = MappingProxyType(
 
 _HOME = {
     "Hook": "hooks",
-    "Stop": "stop",
+    "Stop": "hooks",
     "Recorder": "recorder",
     "execute": "kernel",
     "Run": "run",
