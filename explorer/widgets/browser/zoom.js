@@ -11,6 +11,7 @@ function makeZoom(model, state, repaint, signal) {
     const span = Math.min(Math.max(to - from, whole * SMALLEST), whole);
     const begin = Math.min(Math.max(from, state.whole[0]), state.whole[1] - span);
     state.range = span === whole ? state.whole : [begin, begin + span];
+    state.chosen = span === whole ? null : state.range; // the kernel's echo of an older one must not undo it
     model.set("zoom", span === whole ? [] : state.range);
     clearTimeout(telling);
     telling = setTimeout(() => model.save_changes(), 150);
