@@ -26,7 +26,12 @@ def add(commands: Commands) -> None:
 
     parser = commands.add_parser("execute", help="really run a schedule", description=__doc__)
     add_program(parser)
-    parser.add_argument("--backend", default="kernel", choices=["kernel"], help="where ranks run (in this process)")
+    parser.add_argument(
+        "--backend",
+        default="kernel",
+        choices=["kernel", "processes"],
+        help="where ranks run: all in this process, or in one each (kernel)",
+    )
     parser.add_argument("--model", default="mlp", choices=list(READY_MODELS), help="what is trained (mlp)")
     parser.add_argument("--steps", type=whole, default=1, metavar="N", help="training steps (1)")
     add_link(parser)
@@ -63,6 +68,7 @@ def _train(program: Program, arguments: argparse.Namespace) -> Run:
     from explorer.execute import execute, ready_model
 
     links = Costs(latency=arguments.latency, bandwidth=arguments.bandwidth)
+    is_free = arguments.latency == 0 and math.isinf(arguments.bandwidth)
     model = ready_model(arguments.model, n_stages=program.n_stages, n_micro_batches=program.n_micro_batches)
     return execute(
         program,
@@ -72,7 +78,7 @@ def _train(program: Program, arguments: argparse.Namespace) -> Run:
         optimizer=model.optimizer,
         n_steps=arguments.steps,
         backend=arguments.backend,
-        links=links,
+        links=None if is_free else links,
         hooks=(Progress(sys.stderr),) if sys.stderr.isatty() else (),
     )
 

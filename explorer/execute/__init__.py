@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from explorer.errors import MissingError
 
 if TYPE_CHECKING:
-    from explorer.execute.hooks import Hook, Stop
+    from explorer.execute.hooks import Hook
     from explorer.execute.kernel import execute
     from explorer.execute.models import ReadyModel, ready_model
     from explorer.execute.recorder import Recorder
     from explorer.execute.run import Run
+    from explorer.execute.stop import Stop
 
 __all__ = ["READY_MODELS", "Hook", "ReadyModel", "Recorder", "Run", "Stop", "execute", "ready_model"]
 
@@ -28,7 +29,7 @@ READY_MODELS: Mapping[str, str] = MappingProxyType(
 
 _HOME = {
     "Hook": "hooks",
-    "Stop": "hooks",
+    "Stop": "stop",
     "Recorder": "recorder",
     "execute": "kernel",
     "Run": "run",

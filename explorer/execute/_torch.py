@@ -129,8 +129,12 @@ class Stage(_Base):  # type: ignore[misc]
         kept = [tensor for tensor in (*inputs, *outputs) if isinstance(tensor, torch.Tensor)]
         self._watch.end(Kind.F, self.stage_index, micro_batch, kept)
         if not self.has_backward:
-            del self.fwd_cache[micro_batch]
-            self._let_go(micro_batch)
+            self._forget(micro_batch)
+
+    def _forget(self, micro_batch: int) -> None:
+        """Let go of what only a backward would need."""
+        del self.fwd_cache[micro_batch]
+        self._let_go(micro_batch)
 
     def backward_one_chunk(
         self, bwd_chunk_id: int, loss: Any = None, full_backward: bool = True, last_backward: bool = False

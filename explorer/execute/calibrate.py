@@ -37,7 +37,7 @@ def calibrate(
     """
     warm_up = warm_up_program(program)
     n = warm_up.n_micro_batches
-    probe = _Probe()
+    probe = Probe()
     session = Session(warm_up, np.arange(warm_up.n_slots), bench, Hooks([probe, _Pulse(hooks)]), warms_up=program)
     buffers = {buffer: buffer.detach().clone() for stage in bench.model.stages for buffer in stage.buffers()}
     try:
@@ -48,7 +48,7 @@ def calibrate(
                 buffer.copy_(before)
         for parameter in bench.model.parameters.values():
             parameter.grad = None
-    return _costs(program, bench, probe, links)
+    return costs_of(program, bench, probe, links)
 
 
 def warm_up_program(program: Program) -> Program:
@@ -71,7 +71,7 @@ def warm_up_program(program: Program) -> Program:
     return Program.from_columns("warm-up", Placement.looped(1, n_stages), _ROUNDS * len(forms), [RankOrder(*columns)])
 
 
-class _Probe(Hook):
+class Probe(Hook):
     """Keeps seconds by kind and stage, and the bytes a forward leaves behind."""
 
     def __init__(self) -> None:
@@ -100,7 +100,8 @@ class _Pulse(Hook):
         self._hooks.pulse()
 
 
-def _costs(program: Program, bench: Bench, probe: _Probe, links: Costs | None) -> Costs:
+def costs_of(program: Program, bench: Bench, probe: Probe, links: Costs | None) -> Costs:
+    """What a warm-up has measured, and the link model."""
     n_stages = program.n_stages
     model, samples = bench.model, bench.samples
     links = links or Costs()
@@ -115,11 +116,11 @@ def _costs(program: Program, bench: Bench, probe: _Probe, links: Costs | None) -
     )
 
 
-def _median(probe: _Probe, kind: Kind, n_stages: int) -> Floats:
+def _median(probe: Probe, kind: Kind, n_stages: int) -> Floats:
     """(n_stages,) median seconds behind the first round; NaN where a stage has none of this kind."""
     lists: Sequence[list[float]] = [probe.seconds.get((kind, stage), []) for stage in range(n_stages)]
     return np.array([np.median(seconds[1:] or seconds or [np.nan]) for seconds in lists])
 
 
-def _of_stage(probe: _Probe, stage: int) -> list[int]:
+def _of_stage(probe: Probe, stage: int) -> list[int]:
     return [size for (s, _), size in probe.bytes.items() if s == stage] or [0]

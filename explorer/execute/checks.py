@@ -16,7 +16,7 @@ from explorer.execute.hooks import Hook
 Values = tuple[torch.Tensor, ...]
 Loss = Callable[[Any, torch.Tensor], torch.Tensor]
 
-BACKENDS = ("kernel",)
+BACKENDS = ("kernel", "processes")
 
 
 def check_backend(backend: str) -> None:
@@ -66,6 +66,21 @@ def check_links(links: Any) -> None:
         raise InputError(
             f"links is None or Costs; got {type(links).__name__}; try Costs(latency=0.001)", argument="links"
         )
+
+
+def check_real(backend: str, *, links: Any, clock: Any) -> None:
+    """Refuse a link model or a clock for a backend that has real ones.
+
+    Raises:
+        InputError: naming the argument.
+    """
+    for argument, value in {"links": links, "clock": clock}.items():
+        if backend != "kernel" and value is not None:
+            raise InputError(
+                f"{backend} have links and a clock of their own, which are measured; got {argument} besides; leave it "
+                'out, or run backend="kernel"',
+                argument=argument,
+            )
 
 
 def check_split_points(split_points: Any) -> None:

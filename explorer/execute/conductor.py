@@ -116,6 +116,8 @@ class Conductor:
             self._before(self.step, stage, micro_batch)
         self._wait()
         self._began = self._clock()
+        if not self._within:
+            self._slot_began = self._began
 
     def saving(self, stage: int, micro_batch: int) -> AbstractContextManager[Any]:
         """Within it, what autograd saves is counted, in the first step."""
@@ -124,7 +126,8 @@ class Conductor:
     def end(self, kind: Kind, stage: int, micro_batch: int, kept: Sequence[torch.Tensor] = ()) -> None:
         """An action has run; the last of a slot ends it."""
         self._wait()
-        self._seconds += self._clock() - self._began
+        ended = self._clock()
+        self._seconds += ended - self._began
         self._outputs_of(kind, stage, micro_batch, kept)
         if not self.step:
             self._follow(kind, stage, micro_batch, kept)
@@ -135,7 +138,7 @@ class Conductor:
         seconds, self._seconds = self._seconds, 0.0
         self._place, self._within = self._place + 1, 0
         self.running = None
-        self._tell_end(slot, rank, actions, seconds)
+        self._tell_end(SlotEnd(self.step, rank, slot, actions, seconds, self._slot_began, ended))
 
     def loss(self, micro_batch: int, loss: torch.Tensor) -> None:
         """The last stage has come to a loss.
@@ -179,8 +182,9 @@ class Conductor:
             self._memory.setdefault(slot, []).append(Change(False, Category.GRADIENTS, rank, stage, -1, size))
             self._activations.grew(size)
 
-    def _tell_end(self, slot: int, rank: int, actions: tuple[Action, ...], seconds: float) -> None:
-        self.tell("slot_end", SlotEnd(self.step, rank, slot, actions, seconds))
+    def _tell_end(self, event: SlotEnd) -> None:
+        slot = event.slot
+        self.tell("slot_end", event)
         if not self.step:
             self._memory[slot] = _added_up([*self._memory.get(slot, ()), *self._activations.changes()])
         if self._hooks.hears("memory"):

@@ -14,13 +14,12 @@ ends the run; RunStopped is passed on as it is.
 
 from __future__ import annotations
 
-import threading
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from explorer.core import Action, Category, Costs, Program
-from explorer.errors import RunStopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,8 @@ class RunStart:
     Attributes:
         program: that will run.
         n_steps: how often.
-        backend: where it runs, "kernel".
-        clock: what its trace's times will be read from, "virtual".
+        backend: where it runs, "kernel" or "processes".
+        clock: what its trace's times will be read from, "virtual" or, in processes, "real".
     """
 
     program: Program
@@ -49,9 +48,15 @@ class Calibrated:
 
 @dataclass(frozen=True, slots=True)
 class StepStart:
-    """A training step begins; steps count from 0."""
+    """A training step begins.
+
+    Attributes:
+        step: of the run, from 0.
+        begun: seconds on the run's real clock; NaN on virtual ones.
+    """
 
     step: int
+    begun: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +78,25 @@ class SlotStart:
 
 @dataclass(frozen=True, slots=True)
 class SlotEnd:
-    """A slot has run; as SlotStart, and how long it took, in seconds."""
+    """A slot has run.
+
+    Attributes:
+        step: of the run, from 0.
+        rank: the slot's rank.
+        slot: its number, counted over all ranks as in the program's arrays.
+        actions: what it held.
+        seconds: its actions took.
+        begun: seconds at which it began, on the clock that operations are timed with.
+        ended: seconds at which it ended on that clock.
+    """
 
     step: int
     rank: int
     slot: int
     actions: tuple[Action, ...]
     seconds: float
+    begun: float = math.nan
+    ended: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +118,31 @@ class Transfer:
     target: int
     bytes: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something has gone from one process to another, as both ends saw it.
+
+    Attributes:
+        step: of the run, from 0.
+        action: the send, its peer the rank it went to.
+        source: rank it left.
+        bytes: that it carries.
+        left: seconds at which it was sent.
+        wanted: seconds at which its receiver began to wait for it.
+        arrived: seconds at which it was there; where the receiver did not have to wait, it was there before.
+        seen: whether the receiver waited, so that `arrived` was seen.
+    """
+
+    step: int
+    action: Action
+    source: int
+    bytes: int
+    left: float
+    wanted: float
+    arrived: float
+    seen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +179,14 @@ class Updated:
         rank: that holds the stage.
         stage: the stage.
         seconds: it took.
+        begun: seconds at which it began, on the clock that operations are timed with.
     """
 
     step: int
     rank: int
     stage: int
     seconds: float
+    begun: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +224,9 @@ class Hook:
 
     def transfer(self, event: Transfer) -> None:
         """Something goes from one rank to another."""
+
+    def message(self, event: Message) -> None:
+        """Something has gone from one process to another."""
 
     def memory(self, event: Memory) -> None:
         """Memory was taken or given back."""
@@ -231,6 +278,10 @@ class Hooks(Hook):
         """Tell all."""
         self._tell("transfer", event)
 
+    def message(self, event: Message) -> None:
+        """Tell all."""
+        self._tell("message", event)
+
     def memory(self, event: Memory) -> None:
         """Tell all."""
         self._tell("memory", event)
@@ -262,40 +313,6 @@ class Hooks(Hook):
     def _tell(self, name: str, event: object) -> None:
         for listener in self._listeners[name]:
             listener(event)
-
-
-class Stop(Hook):
-    """Ends a run at its next slot, from any thread: `stop.set()`."""
-
-    def __init__(self) -> None:
-        self._asked = threading.Event()
-
-    def set(self) -> None:
-        """Ask the run to end."""
-        self._asked.set()
-
-    @property
-    def is_set(self) -> bool:
-        """Whether it was asked to end."""
-        return self._asked.is_set()
-
-    def slot_start(self, event: SlotStart) -> None:
-        """End the run if asked to.
-
-        Raises:
-            RunStopped: if `set` was called.
-        """
-        if self._asked.is_set():
-            raise RunStopped(f"the run was stopped before {event.actions[0]} of step {event.step}")
-
-    def pulse(self) -> None:
-        """End the run if asked to.
-
-        Raises:
-            RunStopped: if `set` was called.
-        """
-        if self._asked.is_set():
-            raise RunStopped("the run was stopped while it warmed up or compared itself with the whole model")
 
 
 _METHODS = tuple(name for name in vars(Hook) if not name.startswith("_"))

@@ -1,7 +1,8 @@
-"""Execute a program in this process: every operation for real, one at a time, on a virtual clock for each rank."""
+"""Execute a program for real: in this process on a virtual clock for each rank, or in a process for each rank."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from explorer.execute.checks import (
     check_links,
     check_loss,
     check_program,
+    check_real,
     check_split_points,
     check_steps,
 )
@@ -26,6 +28,7 @@ from explorer.execute.cutting import cut
 from explorer.execute.fit import fit
 from explorer.execute.hooks import Hook, Hooks, RunEnd, RunStart
 from explorer.execute.parity import Outcome, Parity, Whole, compare
+from explorer.execute.processes import train_in_processes
 from explorer.execute.recorder import Recorder
 from explorer.execute.run import Run
 from explorer.execute.session import Bench, Seeds
@@ -34,6 +37,7 @@ from explorer.execute.stages import Chain, CutModel
 from explorer.execute.training import Job, train
 from explorer.execute.traits import watch_traits
 from explorer.execute.updates import MakeOptimizer, check_optimizer, make_optimizers
+from explorer.execute.workers import prepare
 
 
 def execute(
@@ -52,11 +56,13 @@ def execute(
 ) -> Run:
     """Run `program` on `model` for real, and say when what ran on which rank.
 
-    The model is copied and cut into the program's stages, which torch's own pipeline runtime runs in a group of one
-    rank: every forward and backward really happens, one at a time, in an order of dependency. Each measured duration
-    is laid on its rank's virtual clock, messages on the link model. A hidden warm-up comes before, a comparison with
-    the unpipelined model after. A step's loss and gradients are the mean over its micro-batches; each stage has an
-    optimizer of its own, whose update follows the step's last slot and is in no makespan.
+    The model is copied and cut into the program's stages, which torch's own pipeline runtime runs. In the kernel it
+    runs them in a group of one rank: every forward and backward really happens, one at a time, in an order of
+    dependency. Each measured duration is laid on its rank's virtual clock, messages on the link model. In processes
+    each rank runs its stages in a process of its own, with real messages on a real clock; ranks without a core of
+    their own then wait for each other's. A hidden warm-up comes before, a comparison with the unpipelined model after.
+    A step's loss and gradients are the mean over its micro-batches; each stage has an optimizer of its own, whose
+    update follows the step's last slot and is in no makespan.
 
     While it runs torch uses one thread in the calling thread and garbage is not collected within steps; both are put
     back, and so are random states. Asking glibc to keep freed memory is for good. A process executes one run at a
@@ -69,11 +75,12 @@ def execute(
         loss: outputs and targets of a micro-batch → one number, averaged over the micro-batch.
         optimizer: parameters → torch optimizer, called once a stage; None to train nothing.
         n_steps: training steps over the same batch.
-        backend: "kernel", this process.
-        links: whose latency, bandwidth and, if given, message_bytes the messages take; None for free links.
+        backend: "kernel", this process, or "processes", one for each rank on this machine.
+        links: whose latency, bandwidth and, if given, message_bytes the messages take in the kernel; None for free.
         split_points: names of the layers or submodules where a new stage begins.
         hooks: who hears of the run; a Recorder among them is the one the trace comes from.
-        clock: seconds now; None for wall time without what the thread waited while other programs had all cores.
+        clock: seconds now; None for wall time without what the thread waited while other programs had all cores;
+            processes have the machine's own.
 
     Raises:
         InputError: if an argument is not as said above; ModelError where model, batch, loss or optimizer are at fault.
@@ -94,6 +101,7 @@ def execute(
     check_steps(n_steps)
     check_hooks(hooks)
     check_links(links)
+    check_real(backend, links=links, clock=clock)
     check_split_points(split_points)
     check_clock(clock)
     check_program(program)
@@ -101,12 +109,16 @@ def execute(
     inputs, targets = check_batch(batch, program, loss)
     job = Job(program, inputs, targets, loss, optimizer, n_steps, links)
     recorder, listeners = _with_recorder(hooks)
-    with alone(), measured(), one_rank_group(), quiet(), core_time() as own:
+    in_kernel = backend == "kernel"
+    if not in_kernel:
+        prepare()  # it imports torch while the model is looked at here
+    group = one_rank_group() if in_kernel else contextlib.nullcontext()
+    with alone(), measured(), group, quiet(), core_time() as own:
         bench, reference = _prepare(job, model, split_points, listeners, clock or own)
         error: BaseException | None = None
         try:
-            listeners.run_start(RunStart(program, n_steps, backend, "virtual"))
-            outcome = train(job, bench, listeners)
+            listeners.run_start(RunStart(program, n_steps, backend, "virtual" if in_kernel else "real"))
+            outcome = (train if in_kernel else train_in_processes)(job, bench, listeners)
             parity = _check(job, reference, outcome, listeners)
         except BaseException as raised:
             error = raised

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from explorer.core import Costs, Events, Graph, MemoryChanges, Origin, Program, Trace, graph_of
 from explorer.errors import RunError
-from explorer.execute.hooks import Calibrated, Hook, Memory, RunStart, SlotEnd, StepEnd, StepStart, Updated
+from explorer.execute.hooks import Calibrated, Hook, Memory, Message, RunStart, SlotEnd, StepEnd, StepStart, Updated
 from explorer.execute.medians import refit
+from explorer.execute.real_clock import lay_real_step
 from explorer.execute.rows import Rows
 from explorer.execute.virtual_clock import Forecast, LaidStep, Step, lay_step
 
@@ -59,21 +60,29 @@ class Recorder(Hook):
     def step_start(self, event: StepStart) -> None:
         """Begin where the step before ended."""
         with self._lock:
-            begin = self._laid[-1].over if self._laid else 0.0
-            self._step = Step(event.step, begin, np.full(self._graph.program.n_slots, np.nan))
+            follows = self._laid[-1].over if self._laid else 0.0
+            begin = event.begun if self._clock == "real" else follows
+            self._step = Step.empty(event.step, begin, self._graph.program.n_slots)
 
     def slot_end(self, event: SlotEnd) -> None:
         """Keep its duration."""
         with self._lock:
             if self._step is not None:
                 self._step.seconds[event.slot] = event.seconds
+                self._step.begun[event.slot], self._step.ended[event.slot] = event.begun, event.ended
                 self._done += 1
 
     def updated(self, event: Updated) -> None:
         """Keep the update's duration."""
         with self._lock:
             if self._step is not None:
-                self._step.updates.append((event.rank, event.stage, event.seconds))
+                self._step.updates.append((event.rank, event.stage, event.seconds, event.begun))
+
+    def message(self, event: Message) -> None:
+        """Keep when it was where."""
+        with self._lock:
+            if self._step is not None:
+                self._step.messages.append(event)
 
     def memory(self, event: Memory) -> None:
         """Keep the change."""
@@ -85,7 +94,7 @@ class Recorder(Hook):
         """Keep the loss, and lay the step down for good."""
         with self._lock:
             if self._step is not None:
-                self._laid.append(lay_step(self._graph, self._links, self._step))
+                self._laid.append(_lay(self._clock, self._graph, self._links, self._step))
                 self._expect(self._step.seconds)
                 self._step = None
             self._losses.append(event.loss)
@@ -130,7 +139,7 @@ class Recorder(Hook):
             step = self._step.snapshot() if self._step else None
             memory = self._memory.copy()
         if step is not None:
-            laid.append(lay_step(graph, links, step))
+            laid.append(_lay(clock, graph, links, step))
         events = Events.concatenate(*(one.events for one in laid)) if laid else Events.of(step=())
         return Trace(events, graph.program, _changes(memory, laid, graph.program.n_slots), links, clock)
 
@@ -164,6 +173,11 @@ class Recorder(Hook):
     @property
     def _links(self) -> Costs:
         return self._costs or Costs()
+
+
+def _lay(clock: str, graph: Graph, links: Costs, step: Step) -> LaidStep:
+    """A step on the kind of clock that its run has."""
+    return lay_real_step(graph, links, step) if clock == "real" else lay_step(graph, links, step)
 
 
 def _changes(rows: npt.NDArray[np.int64], laid: list[LaidStep], n_slots: int) -> MemoryChanges:

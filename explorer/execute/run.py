@@ -21,7 +21,7 @@ class Run:
     """An executed program: its trace, losses and gradients, and whether they are right.
 
     Attributes:
-        trace: what ran when, on the ranks' virtual clocks; measured operations, modelled links.
+        trace: what ran when: on the ranks' virtual clocks, operations measured, links modelled, or on a real one.
         predicted: what the simulator says to the median costs that this run measured.
         losses: of each step, the mean over its micro-batches; empty without a loss.
         gradients: name → of the last step.

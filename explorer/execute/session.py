@@ -98,9 +98,8 @@ class Session:
         costs: Costs | None = None,
         warms_up: Program | None = None,
     ) -> None:
-        self._model, n_stages = bench.model, program.n_stages
+        self._model = bench.model
         self._program, self._warms_up = program, warms_up
-        loss = bench.loss
         self.conductor = Conductor(
             program,
             order,
@@ -113,6 +112,11 @@ class Session:
             describe=self._describe,
             costs=costs,
         )
+        self._engine = self._assemble(bench)
+
+    def _assemble(self, bench: Bench) -> Engine:
+        """Torch's stages, and its runtime over them."""
+        n_stages, loss = self._program.n_stages, bench.loss
         stages = [
             Stage(
                 module,
@@ -125,9 +129,8 @@ class Session:
             )
             for stage, module in enumerate(bench.model.stages)
         ]
-        self._engine = Engine(
-            stages, program.n_micro_batches, loss, trains=program.has_backward, order=self.conductor.order
-        )
+        n, trains = self._program.n_micro_batches, self._program.has_backward
+        return Engine(stages, n, loss, trains=trains, order=self.conductor.order)
 
     def step(self, number: int, inputs: Sequence[Values], targets: Sequence[torch.Tensor] | None) -> float:
         """One step without its optimizer update; the mean loss over its micro-batches, NaN without a loss.
@@ -166,12 +169,16 @@ class Session:
 
     def _describe(self, action: Action) -> str:
         """An action, where it runs and when, in words."""
-        moment = f"step {self.conductor.step}"
+        moment = self._moment()
         if self._warms_up is not None:
             # every micro-batch of a warm-up is the first one
             action, moment = action._replace(micro_batch=0), "warming up"
         placement = (self._warms_up or self._program).placement
         return describe(action, int(placement.rank_of(action.stage, action.micro_batch)), moment)
+
+    def _moment(self) -> str:
+        """When something happens, in words."""
+        return f"step {self.conductor.step}"
 
     def _gradient_bytes(self, stage: int) -> int:
         grads = [parameter.grad for parameter in self._model.of_stage(stage)]

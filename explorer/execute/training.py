@@ -61,9 +61,9 @@ def train(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
     losses = []
     for step in range(job.n_steps):
         hooks.step_start(StepStart(step))
-        _tell_held(job, bench, optimizers, hooks, step)
+        tell_held(job, bench, optimizers, hooks, step)
         loss = session.step(step, job.inputs, job.targets)
-        _update(job, bench, optimizers, hooks, step)
+        update(job, bench, optimizers, hooks, step)
         losses.append(loss)
         hooks.step_end(StepEnd(step, loss))
     gradients = {name: p.grad for name, p in model.parameters.items() if p.grad is not None}
@@ -72,9 +72,7 @@ def train(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
     return Outcome(losses if job.loss is not None else [], gradients, dict(model.parameters), output)
 
 
-def _tell_held(
-    job: Job, bench: Bench, optimizers: Mapping[int, torch.optim.Optimizer], hooks: Hooks, step: int
-) -> None:
+def tell_held(job: Job, bench: Bench, optimizers: Mapping[int, torch.optim.Optimizer], hooks: Hooks, step: int) -> None:
     """What every stage holds when a step begins: its parameters, and the state of its optimizer."""
     for stage in range(job.program.n_stages):
         size = sum(parameter.nbytes for parameter in bench.model.of_stage(stage))
@@ -83,7 +81,7 @@ def _tell_held(
             _tell_memory(job, hooks, step, stage, Category.OPTIMIZER, state_bytes(optimizers[stage]), slot=-1)
 
 
-def _update(job: Job, bench: Bench, optimizers: Mapping[int, torch.optim.Optimizer], hooks: Hooks, step: int) -> None:
+def update(job: Job, bench: Bench, optimizers: Mapping[int, torch.optim.Optimizer], hooks: Hooks, step: int) -> None:
     """Each stage's optimizer takes its step."""
     program = job.program
     for stage, optimizer in optimizers.items():
@@ -101,7 +99,7 @@ def _update(job: Job, bench: Bench, optimizers: Mapping[int, torch.optim.Optimiz
                 f"{first_line(error)}; mend the optimizer"
             ) from error
         bench.wait()
-        hooks.updated(Updated(step, rank, stage, bench.clock() - begun))
+        hooks.updated(Updated(step, rank, stage, bench.clock() - begun, begun))
         grown = state_bytes(optimizer) - before
         _tell_memory(job, hooks, step, stage, Category.OPTIMIZER, grown, slot=program.n_slots)
 

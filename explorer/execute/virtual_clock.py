@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import Costs, Events, Graph, Kind, MemoryChanges, Origin, Trace
+from explorer.execute.hooks import Message
 from explorer.simulate import lay_out, simulate, slot_times
 
 Floats = npt.NDArray[np.float64]
@@ -23,17 +24,30 @@ class Step:
         number: of the step, from 0.
         begin: seconds at which it begins on all ranks.
         seconds: (n_slots,) float64 that each slot took; NaN where it has not run.
-        updates: rank, stage and seconds of each optimizer update.
+        begun: (n_slots,) float64 seconds at which each began on a real clock; NaN where it has not run.
+        ended: (n_slots,) float64 seconds at which each ended on it.
+        updates: rank, stage, seconds and, on a real clock, beginning of each optimizer update.
+        messages: between processes.
     """
 
     number: int
     begin: float
     seconds: Floats
-    updates: list[tuple[int, int, float]] = field(default_factory=list)
+    begun: Floats
+    ended: Floats
+    updates: list[tuple[int, int, float, float]] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+
+    @classmethod
+    def empty(cls, number: int, begin: float, n_slots: int) -> Step:
+        """A step in which nothing has run."""
+        seconds, begun, ended = np.full((3, n_slots), np.nan)
+        return cls(number, begin, seconds, begun, ended)
 
     def snapshot(self) -> Step:
         """A copy that stays as it is."""
-        return Step(self.number, self.begin, self.seconds.copy(), list(self.updates))
+        times = self.seconds.copy(), self.begun.copy(), self.ended.copy()
+        return Step(self.number, self.begin, *times, list(self.updates), list(self.messages))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +95,7 @@ def _updates(step: Step, finish: float) -> tuple[Events, float]:
     """U of each stage, a rank's one behind the other, from the step's last end on; and when the last is over."""
     if not step.updates:
         return Events.of(step=()), finish
-    rank, stage, seconds = (np.array(column) for column in zip(*step.updates, strict=True))
+    rank, stage, seconds, _ = (np.array(column) for column in zip(*step.updates, strict=True))
     end = np.empty(len(rank))
     for r in np.unique(rank):
         rows = rank == r

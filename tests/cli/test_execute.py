@@ -19,3 +19,13 @@ def test_execute_really_trains_and_says_so_in_json(capsys, tmp_path):
     assert values["makespan"] > 0
     assert values["clock"] == "virtual"
     assert "modelled links" in page.read_text(encoding="utf-8")
+
+
+def test_execute_runs_ranks_as_processes(capsys, tmp_path):
+    page = tmp_path / "run.html"
+    flags = "--schedule zb_h1 --ranks 2 --micro-batches 2 --model gpt --backend processes --json --html"
+    assert main(["execute", *flags.split(), str(page)]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert values["parity"] is True
+    assert values["clock"] == "real"
+    assert "real clocks" in page.read_text(encoding="utf-8")

@@ -1,0 +1,217 @@
+"""What of torch a rank in a process of its own needs besides: its group, its lowering, and the watch on its messages.
+
+Torch's own lowering adds sends and receives to our table: in the order in which one rank sends to another, the other
+receives. All are begun without waiting; a receive is waited for where its action needs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import math
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import torch
+
+from explorer.core import Action, Kind
+from explorer.errors import EngineError
+from explorer.execute._torch import Engine, Stage, _on_loopback, _parts
+
+LOOPBACK = "127.0.0.1"
+_schedules: Any = importlib.import_module("torch.distributed.pipelining.schedules")
+
+
+class Parcel(NamedTuple):
+    """A message as one end sees it.
+
+    Attributes:
+        kind: SEND_F, RECV_F, SEND_B or RECV_B.
+        stage: that sends or receives.
+        micro_batch: it belongs to.
+        bytes: it carries.
+        posted: seconds at which the transport was told of it.
+        wanted: seconds at which its receiver began to wait; NaN of a send.
+        got: seconds at which the receiver went on; NaN of a send.
+    """
+
+    kind: Kind
+    stage: int
+    micro_batch: int
+    bytes: int
+    posted: float
+    wanted: float = math.nan
+    got: float = math.nan
+
+
+class Courier:
+    """Times what torch's runtime sends and receives.
+
+    Args:
+        clock: seconds now.
+        waits: called before a receive is waited for.
+        tell: called with every message.
+    """
+
+    def __init__(self, clock: Callable[[], float], waits: Callable[[], None], tell: Callable[[Parcel], None]) -> None:
+        self._clock, self._waits, self._tell = clock, waits, tell
+        self._next: tuple[Kind, int, int] | None = None
+        self._post: Any = None
+
+    def name(self, kind: Kind, stage: int, micro_batch: int) -> None:
+        """What is posted next."""
+        self._next = kind, stage, micro_batch
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        """Within it, torch's runtime posts through this courier.
+
+        Raises:
+            EngineError: if torch has no such place.
+        """
+        lacking = [name for name in ("_batch_p2p", "_add_send_recv") if not hasattr(_schedules, name)]
+        if lacking:
+            raise EngineError(
+                f"ranks in processes need torch's {', '.join(lacking)}; this is torch {torch.__version__}; try pip "
+                'install "torch>=2.12", or backend="kernel"'
+            )
+        self._post = _schedules._batch_p2p  # noqa: SLF001
+        _schedules._batch_p2p = self._posted  # noqa: SLF001
+        try:
+            yield
+        finally:
+            _schedules._batch_p2p = self._post  # noqa: SLF001
+
+    def _posted(self, ops: list[Any], desc: str | None = None) -> list[Any]:
+        named, self._next = self._next, None
+        posted = self._clock()
+        works: list[Any] = self._post(ops, desc)
+        if named is None or not works:
+            return works
+        parcel = Parcel(*named, sum(op.tensor.nbytes for op in ops), posted)
+        if parcel.kind in (Kind.SEND_F, Kind.SEND_B):
+            self._tell(parcel)
+            return works
+        return [_Awaited(works, parcel, self)]
+
+    def await_all(self, works: Sequence[Any], parcel: Parcel) -> None:
+        """Wait for a message's parts, and tell how long that took."""
+        self._waits()
+        wanted = self._clock()
+        for work in works:
+            work.wait()
+        self._tell(parcel._replace(wanted=wanted, got=self._clock()))
+
+
+class _Awaited:
+    """The parts of one message, as the one thing to wait for that torch expects."""
+
+    def __init__(self, works: Sequence[Any], parcel: Parcel, courier: Courier) -> None:
+        self._works, self._parcel, self._courier = works, parcel, courier
+
+    def wait(self) -> None:
+        """Wait for all parts."""
+        self._courier.await_all(self._works, self._parcel)
+
+
+class RankStage(Stage):
+    """A stage whose neighbours may be in other processes."""
+
+    def __init__(self, *arguments: Any, courier: Courier, inputs: tuple[torch.Tensor, ...], **named: Any) -> None:
+        super().__init__(*arguments, inputs=inputs, **named)
+        self._courier, self._like = courier, inputs
+
+    def get_fwd_recv_ops(self, fwd_chunk_id: int) -> Any:
+        """Torch's own, into room made now: the last step's went with its backward."""
+        for info, like in zip(self.args_recv_info[fwd_chunk_id], self._like, strict=True):
+            if info.buffer is None:
+                info.buffer = torch.empty_like(like, requires_grad=False)
+        self._courier.name(Kind.RECV_F, self.stage_index, fwd_chunk_id)
+        return super().get_fwd_recv_ops(fwd_chunk_id)
+
+    def get_bwd_recv_ops(self, bwd_chunk_id: int) -> Any:
+        """Torch's own, named."""
+        self._courier.name(Kind.RECV_B, self.stage_index, bwd_chunk_id)
+        return super().get_bwd_recv_ops(bwd_chunk_id)
+
+    def get_fwd_send_ops(self, fwd_chunk_id: int) -> Any:
+        """Torch's own, named; without a backward nothing is kept for longer."""
+        self._courier.name(Kind.SEND_F, self.stage_index, fwd_chunk_id)
+        ops = super().get_fwd_send_ops(fwd_chunk_id)
+        if not self.has_backward:
+            super()._forget(fwd_chunk_id)
+        return ops
+
+    def _forget(self, micro_batch: int) -> None:
+        if self.is_last or self._is_same_rank(self.stage_index + 1):
+            super()._forget(micro_batch)
+
+    def get_bwd_send_ops(self, bwd_chunk_id: int) -> Any:
+        """Torch's own, named."""
+        self._courier.name(Kind.SEND_B, self.stage_index, bwd_chunk_id)
+        return super().get_bwd_send_ops(bwd_chunk_id)
+
+
+class RankEngine(Engine):
+    """Torch's runtime over the stages of one rank, its table completed by torch's own lowering."""
+
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        n_micro_batches: int,
+        loss: Any,
+        *,
+        trains: bool,
+        orders: Mapping[int, Sequence[Action]],
+        rank_of_stage: Sequence[int],
+    ) -> None:
+        super().__init__(stages, n_micro_batches, loss, trains=trains, order=())
+        self.stage_index_to_group_rank = dict(enumerate(rank_of_stage))
+        for stage in stages:
+            stage.stage_index_to_group_rank = self.stage_index_to_group_rank
+        action, kinds = _parts["_Action"], _parts["_ComputationType"]
+        table = {
+            rank: [action(a.stage, kinds(a.kind.name), a.micro_batch) for a in order] for rank, order in orders.items()
+        }
+        empty: dict[int, list[Any]] = {rank: [] for rank in table}
+        busy = {rank: row for rank, row in table.items() if row}
+        lowered = _schedules._add_send_recv(busy, rank_of_stage.__getitem__, len(rank_of_stage))  # noqa: SLF001
+        self.pipeline_order_with_comms = {**empty, **lowered}
+
+
+@contextlib.contextmanager
+def ranks_group(
+    rank: int, n_ranks: int, port: int, listener: socket.socket | None, *, seconds: float
+) -> Iterator[None]:
+    """The group of all ranks of this run, on this machine's loopback alone.
+
+    Args:
+        rank: of this process.
+        n_ranks: how many there are.
+        port: that the store listens on.
+        listener: the socket bound to it, for rank 0, which keeps the store.
+        seconds: the longest wait for another rank.
+    """
+    distributed: Any = torch.distributed
+    limit = timedelta(seconds=seconds)
+    # a store that binds by itself listens on every address of the machine
+    own = {} if listener is None else {"master_listen_fd": listener.detach()}
+    store = distributed.TCPStore(LOOPBACK, port, n_ranks, rank == 0, limit, wait_for_workers=False, **own)
+    with _on_loopback() as options:
+        if options is not None:
+            options._timeout = limit  # noqa: SLF001  options given, torch ignores the argument
+        distributed.init_process_group(
+            "gloo", store=store, rank=rank, world_size=n_ranks, timeout=limit, pg_options=options
+        )
+        try:
+            yield
+        finally:
+            distributed.destroy_process_group()
+
+
+def barrier() -> None:
+    """Wait for all ranks."""
+    distributed: Any = torch.distributed
+    distributed.barrier()
