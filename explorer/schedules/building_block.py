@@ -136,55 +136,79 @@ def _close_up(grid: npt.NDArray[np.int32], time: Indices, n: int) -> None:
             elif code != _EMPTY and code < 2 * n:
                 now += 1
             held[rank, t] = now
-    most, phase = held.max(), 0
+    most = held.max()
+    begin, end = _steady(grid, n)
+    inputs, n_seen = np.zeros((n_ranks, 2 * n), np.int64), np.zeros((n_ranks, 2), np.int64)
     for t in range(grid.shape[1]):
         for rank in range(n_ranks):
-            code = grid[rank, t]
+            code, to = grid[rank, t], t
             if code == _EMPTY:
                 continue
-            if phase == 0 and rank == 0 and code // n == _BACK_ON_FIRST:
-                phase = 1
-            if phase == 1:
-                phase = 2 if code == n - 1 else 1
-                continue
-            _move(grid, held, time, most, rank, t)
+            if not begin <= t * n_ranks + rank <= end:
+                to = _moved(grid, held, time, most, rank, t, _earliest(time, inputs, n_seen, rank, code))
+            _note(inputs, n_seen, rank, code, to, n)
 
 
 @part
-def _move(grid: npt.NDArray[np.int32], held: Indices, time: Indices, most: int, rank: int, t: int) -> None:
-    """Move the action in a cell to the earliest empty one it may have."""
+def _steady(grid: npt.NDArray[np.int32], n: int) -> tuple[int, int]:
+    """The first and last cell of the steady part, counted through the ranks at each time.
+
+    It begins when the first micro-batch is back on rank 0, and ends when the last one has left for the first time.
+    """
+    n_ranks, begin = grid.shape[0], -1
+    for t in range(grid.shape[1]):
+        if begin < 0 and grid[0, t] // n == _BACK_ON_FIRST:
+            begin = t * n_ranks
+        if begin < 0:
+            continue
+        for rank in range(n_ranks):
+            if grid[rank, t] == n - 1:
+                return begin, t * n_ranks + rank
+    return begin, grid.size
+
+
+@part
+def _earliest(time: Indices, inputs: Indices, n_seen: Indices, rank: int, code: int) -> int:
+    """The first time an action may begin; a weight gradient after its input gradient and the weights before it."""
     n = time.shape[2]
-    code = grid[rank, t]
-    earliest = _after_its_input(grid, rank, t, n) if code >= _W * n else _ready(time, code // n, rank, code % n)
-    to = t
-    for cell in range(t - 1, earliest - 1, -1):
+    if code < _W * n:
+        return _ready(time, code // n, rank, code % n)
+    return int(max(inputs[rank, code - _W * n] + 1, n_seen[rank, 1]))
+
+
+@part
+def _note(inputs: Indices, n_seen: Indices, rank: int, code: int, t: int, n: int) -> None:
+    """Keep where a rank's input gradients lie, in order, and when its last weight gradient ends."""
+    if code >= _W * n:
+        n_seen[rank, 1] = t + 1
+    elif code >= 2 * n:
+        place = n_seen[rank, 0]
+        while place > 0 and inputs[rank, place - 1] > t:
+            inputs[rank, place] = inputs[rank, place - 1]
+            place -= 1
+        inputs[rank, place] = t
+        n_seen[rank, 0] += 1
+
+
+@part
+def _moved(grid: npt.NDArray[np.int32], held: Indices, time: Indices, most: int, rank: int, t: int, first: int) -> int:
+    """Move the action in a cell to the earliest empty one from `first` on that it may have; where it then is."""
+    n = time.shape[2]
+    code, to = grid[rank, t], t
+    for cell in range(t - 1, first - 1, -1):
         if code < 2 * n and held[rank, cell] >= most:
             break
         if grid[rank, cell] == _EMPTY:
             to = cell
     if to == t:
-        return
+        return t
     grid[rank, t] = _EMPTY
     grid[rank, to] = code
     if code < _W * n:
         time[code // n, rank, code % n] = to
     if code < 2 * n or code >= _W * n:
         held[rank, to:t] += 1 if code < 2 * n else -1
-
-
-@part
-def _after_its_input(grid: npt.NDArray[np.int32], rank: int, t: int, n: int) -> int:
-    """The first time the weight gradient in a cell may begin: after its input gradient and the weights before it."""
-    inputs = 0
-    for cell in range(t):
-        inputs += 2 * n <= grid[rank, cell] < _W * n
-    number, cell = grid[rank, t] - _W * n, t
-    while inputs > number:
-        cell -= 1
-        if grid[rank, cell] == grid[rank, t] - 1 and number > 0:
-            return cell + 1
-        inputs -= 2 * n <= grid[rank, cell] < _W * n
-    return cell + 1
+    return to
 
 
 @kernel
@@ -192,20 +216,14 @@ def _close_up_tail(grid: npt.NDArray[np.int32], time: Indices, n: int) -> None:
     """Move what lies after the steady part to earlier cells; weight gradients are wherever it is empty."""
     n_ranks = grid.shape[0]
     held, waiting = np.zeros(grid.shape, np.int64), np.zeros(grid.shape, np.int64)
-    most, phase = 0, 0
     for rank in range(n_ranks):
-        most = max(most, _hold(grid, held, waiting, rank, 0, n))
+        _hold(grid, held, waiting, rank, 0, grid.shape[1], n)
+    most = held.max()
+    _, end = _steady(grid, n)
     for t in range(grid.shape[1]):
         for rank in range(n_ranks):
-            code = grid[rank, t]
-            if code == _EMPTY:
-                continue
-            if phase == 0 and rank == 0 and code // n == _BACK_ON_FIRST:
-                phase = 1
-            if phase == 2:
+            if grid[rank, t] != _EMPTY and t * n_ranks + rank > end:
                 _try_earlier(grid, held, waiting, time, most, rank, t)
-            elif phase == 1 and code == n - 1:
-                phase = 2
 
 
 @part
@@ -219,29 +237,49 @@ def _try_earlier(
         if grid[rank, cell] != _EMPTY:
             continue
         grid[rank, t], grid[rank, cell] = _EMPTY, code
-        if _hold(grid, held, waiting, rank, cell, n) <= most:
+        if _holds_at_most(grid, held, waiting, most, rank, cell, t, n):
+            _hold(grid, held, waiting, rank, cell, t, n)
             time[code // n, rank, code % n] = cell
             return
         grid[rank, t], grid[rank, cell] = code, _EMPTY
-        _hold(grid, held, waiting, rank, cell, n)
 
 
 @part
-def _hold(grid: npt.NDArray[np.int32], held: Indices, waiting: Indices, rank: int, first: int, n: int) -> int:
-    """Count anew, from cell `first` on, chunks held and weight gradients waiting; the most held from there on."""
+def _holds_at_most(
+    grid: npt.NDArray[np.int32], held: Indices, waiting: Indices, most: int, rank: int, first: int, last: int, n: int
+) -> bool:
+    """Whether a rank holds no more than `most` though its cells `first` and `last` have changed.
+
+    Once the count behind `last` is what it was, it stays so, and that was no more.
+    """
     now = held[rank, first - 1] if first > 0 else 0
     wait = waiting[rank, first - 1] if first > 0 else 0
-    most = 0
     for t in range(first, grid.shape[1]):
-        code = grid[rank, t]
-        if code == _EMPTY:
-            if wait > 0:
-                now -= 1
-                wait -= 1
-        elif code < 2 * n:
-            now += 1
-        else:
-            wait += 1
+        now, wait = _counted(grid[rank, t], now, wait, n)
+        if now > most:
+            return False
+        if t >= last and now == held[rank, t] and wait == waiting[rank, t]:
+            return True
+    return True
+
+
+@part
+def _hold(
+    grid: npt.NDArray[np.int32], held: Indices, waiting: Indices, rank: int, first: int, last: int, n: int
+) -> None:
+    """Count anew, from cell `first` on, chunks held and weight gradients waiting, until behind `last` it is known."""
+    now = held[rank, first - 1] if first > 0 else 0
+    wait = waiting[rank, first - 1] if first > 0 else 0
+    for t in range(first, grid.shape[1]):
+        now, wait = _counted(grid[rank, t], now, wait, n)
+        if t >= last and now == held[rank, t] and wait == waiting[rank, t]:
+            return
         held[rank, t], waiting[rank, t] = now, wait
-        most = max(most, now)
-    return most
+
+
+@part
+def _counted(code: int, now: int, wait: int, n: int) -> tuple[int, int]:
+    """Chunks held and weight gradients waiting after a cell; an empty one runs a weight gradient."""
+    if code == _EMPTY:
+        return (now - 1, wait - 1) if wait > 0 else (now, wait)
+    return (now + 1, wait) if code < 2 * n else (now, wait + 1)

@@ -93,12 +93,23 @@ def one_stage_a_rank(name: str, n_chunks: int, *, instead: str) -> None:
     Raises:
         ScheduleError: with 1 as the legal value, and the schedule that does have chunks.
     """
+    _check_chunks(n_chunks, 1, f"{name} runs one stage a rank", f", or {instead}")
+
+
+def two_stages_a_rank(name: str, n_chunks: int) -> None:
+    """Refuse any number of chunks but the two of a V.
+
+    Raises:
+        ScheduleError: with 2 as the legal value.
+    """
+    _check_chunks(n_chunks, 2, f"{name} runs two stages a rank, there and back", "")
+
+
+def _check_chunks(n_chunks: int, only: int, rule: str, instead: str) -> None:
     check_counts(n_chunks=n_chunks)
-    if n_chunks != 1:
+    if n_chunks != only:
         raise ScheduleError(
-            f"{name} runs one stage a rank, so n_chunks is 1; got {n_chunks}; try 1, or {instead}",
-            argument="n_chunks",
-            legal=(1,),
+            f"{rule}, so n_chunks is {only}; got {n_chunks}; try {only}{instead}", argument="n_chunks", legal=(only,)
         )
 
 
@@ -116,18 +127,3 @@ def warm_up_then_alternate(n_actions: int, warm_up: int) -> npt.NDArray[np.int8]
     kinds = np.full(2 * n_actions, Kind.B, np.int8)
     kinds[:warm_up] = kinds[warm_up : 2 * n_actions - warm_up : 2] = Kind.F
     return kinds
-
-
-def two_stages_a_rank(name: str, n_chunks: int) -> None:
-    """Refuse any number of chunks but the two of a V.
-
-    Raises:
-        ScheduleError: with 2 as the legal value.
-    """
-    check_counts(n_chunks=n_chunks)
-    if n_chunks != 2:
-        raise ScheduleError(
-            f"{name} runs two stages a rank, there and back, so n_chunks is 2; got {n_chunks}; try 2",
-            argument="n_chunks",
-            legal=(2,),
-        )

@@ -46,6 +46,13 @@ def test_made_checked_and_simulated(table: Callable[..., None], name: str) -> No
     assert took <= _LIMITS.get(name, 0.5)
 
 
+@pytest.mark.parametrize("name", ["v_half", "v_min", "zb_v"])
+def test_made_for_many_ranks(table: Callable[..., None], name: str) -> None:
+    took = cpu_seconds(lambda: ex.schedule(name, n_ranks=256, n_micro_batches=1024), repeats=3)
+    table(f"{name} 256×1024", {"made in s": took})
+    assert took <= 1.0
+
+
 def test_costs_that_change_are_swept_anew(table: Callable[..., None]) -> None:
     program = ex.schedule("1f1b", n_ranks=64, n_micro_batches=2048)
     graph = graph_of(program)
