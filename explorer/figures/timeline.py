@@ -233,13 +233,13 @@ def _trace(info: TimelineInfo, bars: Bars, *, faint: bool, legend: bool) -> go.B
 
     factor = info.unit.factor
     thin = bool(len(bars.lane)) and bool(bars.lane[0] % 1)
-    times = [bars.start * factor, bars.duration * factor, bars.wait * factor]
+    duration = np.asarray(bars.duration * factor, np.float32)
     high = 0.94 if faint else 0.62 if info.predicted else 0.78
     return go.Bar(
         orientation="h",
-        base=times[0],
-        x=times[1],
-        y=bars.lane,
+        base=_short(bars.start * factor, duration),
+        x=duration,
+        y=bars.lane.astype(np.float32) if thin else bars.lane.astype(np.uint16),
         width=0.09 if thin else high,
         name=f"{KIND_LETTERS[bars.kind]} {KIND_TITLES[bars.kind]}",
         legendgroup=bars.kind.name,
@@ -252,9 +252,18 @@ def _trace(info: TimelineInfo, bars: Bars, *, faint: bool, legend: bool) -> go.B
         textangle=0,
         insidetextfont={"color": KIND_INKS[bars.kind], "size": 11},
         # hover needs no more digits than float32 has, and the file is half as large
-        customdata=np.stack([bars.stage, bars.micro_batch, *times], axis=1).astype(np.float32),
+        customdata=np.stack([bars.stage, bars.micro_batch, duration, bars.wait * factor], axis=1).astype(np.float32),
         hovertemplate=_hover(bars.kind, info.unit, faint=faint),
     )
+
+
+def _short(
+    start: npt.NDArray[np.float64], duration: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32] | npt.NDArray[np.float64]:
+    """Half the bytes where that moves no bar by more than a hundredth of the shortest."""
+    shortest = float(duration[duration > 0].min(initial=np.inf))
+    short = start.astype(np.float32)
+    return short if float(np.abs(short - start).max(initial=0.0)) < shortest / 100 else start
 
 
 def _hover(kind: Kind, unit: Unit, *, faint: bool) -> str:
@@ -263,8 +272,8 @@ def _hover(kind: Kind, unit: Unit, *, faint: bool) -> str:
     return (
         f"<b>{KIND_LETTERS[kind]} {KIND_TITLES[kind]}</b>{' (predicted)' if faint else ''}<br>"
         f"stage %{{customdata[0]:d}}{micro_batch}<br>"
-        f"start %{{customdata[2]:.6~g}}{name}<br>takes %{{customdata[3]:.4~g}}{name}<br>"
-        f"waited %{{customdata[4]:.4~g}}{name}<extra></extra>"
+        f"start %{{base:.6~g}}{name}<br>takes %{{customdata[2]:.4~g}}{name}<br>"
+        f"waited %{{customdata[3]:.4~g}}{name}<extra></extra>"
     )
 
 

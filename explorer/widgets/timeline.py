@@ -20,7 +20,7 @@ _THIN = (Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B)
 _BROWSER = pathlib.Path(__file__).parent / "browser"
 # read as one module, in this order
 _SCRIPTS = (
-    *("columns.js", "scales.js", "axes.js", "bars.js", "lines.js", "paint.js"),
+    *("columns.js", "scales.js", "axes.js", "coverage.js", "bars.js", "lines.js", "paint.js"),
     *("numbers.js", "legend.js", "hover.js", "zoom.js", "timeline.js"),
 )
 
