@@ -86,6 +86,7 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.execute import (
         Recorder as Recorder,
     )
+    from explorer.execute import Report as Report
     from explorer.execute import (
         Run as Run,
     )
@@ -95,6 +96,7 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.execute import (
         execute as execute,
     )
+    from explorer.execute import preflight as preflight
     from explorer.execute import (
         ready_model as ready_model,
     )
@@ -150,6 +152,7 @@ _HOME = {
     **dict.fromkeys(("Overlap", "Placement", "Program", "Trace", "Waits", "check"), "core"),
     **dict.fromkeys(("ExplorerError",), "errors"),
     **dict.fromkeys(("Hook", "READY_MODELS", "Recorder", "Run", "Stop", "execute", "ready_model"), "execute"),
+    **dict.fromkeys(("Report", "preflight"), "execute"),
     **dict.fromkeys(("memory", "timeline", "timeline_and_memory", "write_html"), "figures"),
     **dict.fromkeys(("from_frame", "from_grid", "load", "save", "to_grid"), "io"),
     **dict.fromkeys(("Cure", "MessageReport", "add_messages", "check_messages"), "lowering"),

@@ -55,6 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
         page = timeline_and_memory(done.trace, predicted=done.predicted)
         write_html(page, arguments.html, title=f"{done.trace.program.name} – Pipeline Explorer")
     print(values if arguments.json else _report(done))
+    for finding in done.preflight.warnings:
+        sys.stderr.write(f"explorer: {finding.sentence}\n")
     if not done.parity:
         sys.stderr.write(
             f"explorer: the gradients differ from those of {done.reference}; worst by {done.parity_worst:.2g}\n"

@@ -13,11 +13,24 @@ if TYPE_CHECKING:
     from explorer.execute.hooks import Hook
     from explorer.execute.kernel import execute
     from explorer.execute.models import ReadyModel, ready_model
+    from explorer.execute.preflight_look import preflight
+    from explorer.execute.preflight_report import Report
     from explorer.execute.recorder import Recorder
     from explorer.execute.run import Run
     from explorer.execute.stop import Stop
 
-__all__ = ["READY_MODELS", "Hook", "ReadyModel", "Recorder", "Run", "Stop", "execute", "ready_model"]
+__all__ = [
+    "READY_MODELS",
+    "Hook",
+    "ReadyModel",
+    "Recorder",
+    "Report",
+    "Run",
+    "Stop",
+    "execute",
+    "preflight",
+    "ready_model",
+]
 
 READY_MODELS: Mapping[str, str] = MappingProxyType(
     {
@@ -32,6 +45,8 @@ _HOME = {
     "Stop": "stop",
     "Recorder": "recorder",
     "execute": "kernel",
+    "preflight": "preflight_look",
+    "Report": "preflight_report",
     "Run": "run",
     "ReadyModel": "models",
     "ready_model": "models",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from explorer.core import Action, Kind, Program
 from explorer.errors import ExplorerError, ModelError, RunError
@@ -21,14 +22,22 @@ _MISFIT = re.compile(
     re.IGNORECASE,
 )
 
+_LEAF = "a leaf Variable that requires grad is being used in an in-place operation"
 _MISFITS = (RuntimeError, ValueError, TypeError, IndexError)
 
 
 class Sample(NamedTuple):
-    """What goes into a stage and comes out of it for one micro-batch: empty tensors of the right kind."""
+    """What goes into a stage and comes out of it for one micro-batch: empty tensors of the right kind.
+
+    Attributes:
+        inputs: what goes in.
+        outputs: what comes out.
+        carried: places among the outputs of what only passes through.
+    """
 
     inputs: Values
     outputs: Values
+    carried: tuple[int, ...] = ()
 
 
 def fit(model: CutModel, inputs: Values, program: Program) -> tuple[list[Sample], Any]:
@@ -39,14 +48,16 @@ def fit(model: CutModel, inputs: Values, program: Program) -> tuple[list[Sample]
         RunError: if a layer raises something else.
     """
     samples = []
-    values: Values = inputs
+    values: Values = tuple(value.detach().clone() for value in inputs)  # a first layer may work in place
     output: Any = None
     for stage in range(len(model.stages)):
         values = tuple(_fresh(value) for value in values) if stage else values
         before = model.layer_at(stage - 1) if stage else ""
+        versions = [value._version for value in values]  # noqa: SLF001  how often it was written to
         output = _through(model, stage, values, before, program)
         outputs = _tensors(output, model, stage)
-        samples.append(Sample(tuple(map(_like, values)), tuple(map(_like, outputs))))
+        carried = _carried(outputs, values, versions)
+        samples.append(Sample(tuple(map(_like, values)), tuple(map(_like, outputs)), carried))
         values = outputs
     return samples, output
 
@@ -56,7 +67,7 @@ def _through(model: CutModel, stage: int, values: Values, before: str, program: 
     arrived: dict[str, str] = {}
     handles = _watch_inputs(module, arrived) if isinstance(module, Chain) else []
     try:
-        return module(*values)
+        return _or_of_a_copy(module, values)
     except ExplorerError:
         raise
     except Exception as error:
@@ -72,6 +83,27 @@ def _through(model: CutModel, stage: int, values: Values, before: str, program: 
     finally:
         for remove in handles:
             remove()
+
+
+def _or_of_a_copy(module: nn.Module, values: Values) -> Any:
+    """What a stage gives; one that begins with an operation in place is given copies from now on.
+
+    The whole model may do so, for there the layer before made what it works on; at the beginning of a stage that is a
+    message, of which autograd lets nobody change a thing.
+    """
+    try:
+        return module(*values)
+    except RuntimeError as error:
+        if not isinstance(module, Chain) or module.copies_input or _LEAF not in str(error):
+            raise
+    module.copies_input = True
+    return module(*values)
+
+
+def _carried(outputs: Values, inputs: Values, versions: list[int]) -> tuple[int, ...]:
+    """Places among the outputs of what is an input, unchanged."""
+    kept = {v.data_ptr() for v, version in zip(inputs, versions, strict=True) if v._version == version and v.numel()}  # noqa: SLF001
+    return tuple(place for place, value in enumerate(outputs) if value.data_ptr() in kept)
 
 
 def _misfit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,12 +23,17 @@ from explorer.execute.checks import (
     check_real,
     check_split_points,
     check_steps,
+    check_timeout,
 )
 from explorer.execute.core_time import core_time
 from explorer.execute.cutting import cut
 from explorer.execute.fit import fit
 from explorer.execute.hooks import Hook, Hooks, RunEnd, RunStart
+from explorer.execute.keeper import keeper
 from explorer.execute.parity import Outcome, Parity, Whole, compare
+from explorer.execute.preflight_case import Case
+from explorer.execute.preflight_look import advise, refuse
+from explorer.execute.preflight_report import Report
 from explorer.execute.processes import train_in_processes
 from explorer.execute.recorder import Recorder
 from explorer.execute.run import Run
@@ -35,9 +41,8 @@ from explorer.execute.session import Bench, Seeds
 from explorer.execute.settings import alone, measured, random_state_kept
 from explorer.execute.stages import Chain, CutModel
 from explorer.execute.training import Job, train
-from explorer.execute.traits import watch_traits
+from explorer.execute.traits import Watch
 from explorer.execute.updates import MakeOptimizer, check_optimizer, make_optimizers
-from explorer.execute.workers import prepare
 
 
 def execute(
@@ -53,6 +58,7 @@ def execute(
     split_points: Sequence[str] | None = None,
     hooks: Sequence[Hook] = (),
     clock: Callable[[], float] | None = None,
+    timeout: float = 30.0,
 ) -> Run:
     """Run `program` on `model` for real, and say when what ran on which rank.
 
@@ -81,6 +87,8 @@ def execute(
         hooks: who hears of the run; a Recorder among them is the one the trace comes from.
         clock: seconds now; None for wall time without what the thread waited while other programs had all cores;
             processes have the machine's own.
+        timeout: seconds after which ranks in processes of which nothing is heard are given up; more than the longest
+            operation takes.
 
     Raises:
         InputError: if an argument is not as said above; ModelError where model, batch, loss or optimizer are at fault.
@@ -97,7 +105,9 @@ def execute(
         >>> run.parity
         True
     """
+    begun = time.perf_counter()
     check_backend(backend)
+    check_timeout(timeout)
     check_steps(n_steps)
     check_hooks(hooks)
     check_links(links)
@@ -107,14 +117,14 @@ def execute(
     check_program(program)
     check_optimizer(optimizer)
     inputs, targets = check_batch(batch, program, loss)
-    job = Job(program, inputs, targets, loss, optimizer, n_steps, links)
+    job = Job(program, inputs, targets, loss, optimizer, n_steps, links, timeout, begun)
     recorder, listeners = _with_recorder(hooks)
     in_kernel = backend == "kernel"
     if not in_kernel:
-        prepare()  # it imports torch while the model is looked at here
+        keeper().start()  # it imports torch while the model is looked at here
     group = one_rank_group() if in_kernel else contextlib.nullcontext()
     with alone(), measured(), group, quiet(), core_time() as own:
-        bench, reference = _prepare(job, model, split_points, listeners, clock or own)
+        bench, reference, report = _prepare(job, model, split_points, listeners, clock or own, backend)
         error: BaseException | None = None
         try:
             listeners.run_start(RunStart(program, n_steps, backend, "virtual" if in_kernel else "real"))
@@ -125,7 +135,7 @@ def execute(
             raise
         finally:
             listeners.run_end(RunEnd(error))
-    return _run(recorder, bench.model, outcome, parity)
+    return _run(recorder, bench.model, outcome, parity, report)
 
 
 def _with_recorder(hooks: Sequence[Hook]) -> tuple[Recorder, Hooks]:
@@ -135,19 +145,25 @@ def _with_recorder(hooks: Sequence[Hook]) -> tuple[Recorder, Hooks]:
 
 
 def _prepare(
-    job: Job, model: Any, split_points: Sequence[str] | None, hooks: Hooks, clock: Callable[[], float]
-) -> tuple[Bench, Whole]:
+    job: Job,
+    model: Any,
+    split_points: Sequence[str] | None,
+    hooks: Hooks,
+    clock: Callable[[], float],
+    backend: str,
+) -> tuple[Bench, Whole, Report]:
     """Cut two copies, and see whether their parts and the loss fit."""
     program, base = job.program, torch.initial_seed()
     copy, other = (
         cut(model, program.n_stages, split_points=split_points, sample=job.inputs[0]) for _ in ("run", "reference")
     )
-    traits = watch_traits(copy)
-    with random_state_kept(), torch.set_grad_enabled(program.has_backward):
+    with random_state_kept(), torch.set_grad_enabled(program.has_backward), Watch(copy) as watch:
         samples, output = fit(copy, job.inputs[0], program)
-        found = traits()
         if job.loss is not None and job.target is not None:
             check_loss(job.loss, output, job.target, trains=program.has_backward)
+    found = watch.traits
+    report = advise(Case(program, copy, job.inputs, job.targets, job.loss, samples, output, found, backend))
+    refuse(report)
     del output
     make_optimizers(job.optimizer, other)  # one that cannot be made is told of before anything runs
     seeds = Seeds(base, program.n_stages, program.n_micro_batches) if found.random else None
@@ -155,7 +171,7 @@ def _prepare(
         if isinstance(stage, Chain):
             stage.pulse = hooks.pulse
     whole = Whole(other, job.inputs, job.targets, job.loss, job.optimizer, seeds, found.random or found.statistics)
-    return Bench(copy, samples, job.loss, clock, seeds), whole
+    return Bench(copy, samples, job.loss, clock, seeds), whole, report
 
 
 def _check(job: Job, reference: Whole, outcome: Outcome, hooks: Hooks) -> Parity:
@@ -167,7 +183,7 @@ def _check(job: Job, reference: Whole, outcome: Outcome, hooks: Hooks) -> Parity
     return compare(outcome, theirs, sentence)
 
 
-def _run(recorder: Recorder, model: CutModel, outcome: Outcome, parity: Parity) -> Run:
+def _run(recorder: Recorder, model: CutModel, outcome: Outcome, parity: Parity, report: Report) -> Run:
     trace = recorder.trace()
     return Run(
         trace=trace,
@@ -178,5 +194,7 @@ def _run(recorder: Recorder, model: CutModel, outcome: Outcome, parity: Parity) 
         parity=parity.holds,
         parity_worst=parity.worst,
         reference=parity.reference,
+        started=recorder.start,
+        preflight=report,
         _state=model.state(),
     )

@@ -140,7 +140,7 @@ class Whole:
         return total
 
     def _forward(self, micro_batch: int, step: int, pulse: Callable[[], None]) -> torch.Tensor:
-        values: Values = self.inputs[micro_batch]
+        values: Values = tuple(value.clone() for value in self.inputs[micro_batch])
         for stage, module in enumerate(self.model.stages):
             pulse()
             if self.seeds is not None:

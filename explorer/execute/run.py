@@ -11,9 +11,12 @@ import numpy.typing as npt
 
 from explorer.analysis import peak_bytes
 from explorer.core import Category, Trace
+from explorer.execute.preflight_report import Report
 
 if TYPE_CHECKING:
     import torch
+
+    from explorer.execute.hooks import Started
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,8 @@ class Run:
         parity: whether losses, gradients and parameters equal the unpipelined model's on the same batch.
         parity_worst: the largest relative difference among them.
         reference: in a sentence, what it was compared with.
+        started: how long its processes took to start, and why; None in the kernel.
+        preflight: what was found before it began: warnings and notes.
     """
 
     trace: Trace
@@ -39,6 +44,8 @@ class Run:
     parity: bool
     parity_worst: float
     reference: str
+    started: Started | None = None
+    preflight: Report = field(repr=False, default_factory=Report)
     _state: Mapping[str, torch.Tensor] = field(repr=False, default_factory=dict)
 
     def state_dict(self) -> dict[str, torch.Tensor]:

@@ -141,9 +141,11 @@ class Session:
         for parameter in self._model.parameters.values():
             parameter.grad = None
         self.conductor.start_step(number)
+        # a first layer may work in place; the batch stays as it is for the next step, and for the reference
+        own = [tuple(value.clone() for value in values) for values in inputs]
         try:
             with no_collection():
-                self._engine.run(inputs, targets)
+                self._engine.run(own, targets)
         except Exception as error:
             if isinstance(error, ExplorerError) or error is self.conductor.hook_error:
                 raise

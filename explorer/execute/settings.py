@@ -48,7 +48,7 @@ def measured() -> Iterator[None]:
     torch.set_num_threads(1)
     sys.setswitchinterval(_SHORT)
     try:
-        with random_state_kept(), torch.enable_grad():
+        with random_state_kept(), torch.enable_grad(), casts_afresh():
             yield
     finally:
         torch.set_num_threads(threads)
@@ -64,6 +64,17 @@ def random_state_kept() -> Iterator[None]:
             yield
     finally:
         random.setstate(ours)
+
+
+@contextlib.contextmanager
+def casts_afresh() -> Iterator[None]:
+    """Where autocast is on, it keeps no cast weights: kept ones outlive an update, and a step trains on old ones."""
+    with contextlib.ExitStack() as stack:
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                cast = torch.autocast(kind, dtype=torch.get_autocast_dtype(kind), cache_enabled=False)
+                stack.enter_context(cast)
+        yield
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ class Chain(nn.Module):
     Attributes:
         at: name of the layer that runs, or ran last.
         pulse: called before each layer.
+        copies_input: whether it begins with an operation in place, and so works on a copy of its input.
     """
 
     def __init__(self, layers: Sequence[tuple[str, nn.Module]]) -> None:
@@ -29,9 +30,12 @@ class Chain(nn.Module):
         self.layers = nn.ModuleList(layer for _, layer in layers)
         self.at = self.names[0] if layers else ""
         self.pulse: Callable[[], None] = no_pulse
+        self.copies_input = False
 
     def forward(self, *values: Any) -> Any:
         """The last layer's output; a tuple goes from layer to layer as it is."""
+        if self.copies_input:
+            values = tuple(value.clone() for value in values)
         value = values[0] if len(values) == 1 else values
         for name, layer in zip(self.names, self.layers, strict=True):
             self.at = name
@@ -112,7 +116,8 @@ def refuse_shared(named: Sequence[dict[str, nn.Parameter]]) -> None:
             if before != stage:
                 raise ModelError(
                     f"a parameter belongs to one stage; {other} of stage {before} and {name} of stage {stage} are the "
-                    "same tensor; give each its own, or put both into one stage",
+                    "same tensor, whose gradients would have to be summed over both; give each its own, or put both "
+                    "into one stage",
                     argument="model",
                 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx, nn
@@ -43,7 +43,7 @@ def cut_by_tracing(whole: nn.Module, n_stages: int, *, split_points: Sequence[st
             f"program has {n_stages}; name submodules that are called, other than the first",
             argument="split_points",
         )
-    _refuse_skips(pipe.split_gm.graph)
+    _refuse_skips(pipe.split_gm)
     stages = [pipe.get_stage_module(stage) for stage in range(n_stages)]
     named = [dict(stage.named_parameters()) for stage in stages]
     refuse_shared(named)
@@ -64,21 +64,54 @@ def _trace(whole: nn.Module, split_points: Sequence[str], sample: Values) -> Any
         ) from error
 
 
-def _refuse_skips(graph: fx.Graph) -> None:
+class Skip(NamedTuple):
+    """A value that goes around a stage.
+
+    Attributes:
+        giver: the stage it comes from; −1 is the batch.
+        taker: the stage that needs it.
+        name: of the value, as the tracer has it.
+        shape: of one micro-batch's.
+        bytes: of one micro-batch's.
+    """
+
+    giver: int
+    taker: int
+    name: str
+    shape: tuple[int, ...]
+    bytes: int
+
+    def __str__(self) -> str:
+        giver = f"stage {self.giver}" if self.giver >= 0 else f"the input {self.name}"
+        return f"stage {self.taker} also needs what {giver} gives, {self.shape}, {self.bytes:,} bytes a micro-batch"
+
+
+def skips_of(split: fx.GraphModule) -> list[Skip]:
+    """Every value that a stage needs and the stage before it does not give."""
+    calls = [node for node in split.graph.nodes if node.op == "call_module"]
+    found = []
+    for taker, call in enumerate(calls):
+        stage: Any = split.get_submodule(str(call.target))
+        inner = [node for node in stage.graph.nodes if node.op == "placeholder"]
+        for argument, inside in zip(call.args, inner, strict=True):
+            source = _source(argument)
+            giver = calls.index(source) if source in calls else -1
+            if giver != taker - 1:
+                value = inside.meta["val"]
+                shape, size = tuple(map(int, value.shape)), int(value.numel()) * int(value.element_size())
+                found.append(Skip(giver, taker, source.name if giver < 0 else inside.name, shape, size))
+    return found
+
+
+def _refuse_skips(split: fx.GraphModule) -> None:
     """A stage hands its outputs to the next one alone, so nothing may go around it."""
-    calls = [node for node in graph.nodes if node.op == "call_module"]
-    for stage, call in enumerate(calls):
-        sources = [_source(argument) for argument in call.all_input_nodes]
-        expected = calls[stage - 1] if stage else None
-        for source in sources:
-            fits = source is expected if expected is not None else source.op == "placeholder"
-            if not fits:
-                giver = f"stage {calls.index(source)}" if source in calls else f"the input {source.name}"
-                raise ModelError(
-                    f"stages hand tensors to the next one only; stage {stage} also needs what {giver} gives; move the "
-                    "split points, so that nothing goes around a stage",
-                    argument="split_points",
-                )
+    found = skips_of(split)
+    if found:
+        raise ModelError(
+            f"stages hand tensors to the next one only; {', '.join(map(str, found))}; move the split points, so that "
+            "nothing goes around a stage, or hand it along as part of a tuple from layer to layer",
+            argument="split_points",
+        )
 
 
 def _source(node: fx.Node) -> fx.Node:
