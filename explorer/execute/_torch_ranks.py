@@ -181,34 +181,48 @@ class RankEngine(Engine):
         self.pipeline_order_with_comms = {**empty, **lowered}
 
 
-@contextlib.contextmanager
-def ranks_group(
-    rank: int, n_ranks: int, port: int, listener: socket.socket | None, *, seconds: float
-) -> Iterator[None]:
-    """The group of all ranks of this run, on this machine's loopback alone.
+class Ranks:
+    """The group that this process is in, on this machine's loopback alone; kept while its ranks are the same.
 
     Args:
         rank: of this process.
-        n_ranks: how many there are.
-        port: that the store listens on.
-        listener: the socket bound to it, for rank 0, which keeps the store.
-        seconds: the longest wait for another rank.
+        listener: a socket that listens, for rank 0, which keeps the ranks' store.
     """
-    distributed: Any = torch.distributed
-    limit = timedelta(seconds=seconds)
-    # a store that binds by itself listens on every address of the machine
-    own = {} if listener is None else {"master_listen_fd": listener.detach()}
-    store = distributed.TCPStore(LOOPBACK, port, n_ranks, rank == 0, limit, wait_for_workers=False, **own)
-    with _on_loopback() as options:
-        if options is not None:
-            options._timeout = limit  # noqa: SLF001  options given, torch ignores the argument
-        distributed.init_process_group(
-            "gloo", store=store, rank=rank, world_size=n_ranks, timeout=limit, pg_options=options
-        )
-        try:
-            yield
-        finally:
+
+    def __init__(self, rank: int, listener: socket.socket | None) -> None:
+        self._rank, self._listener = rank, listener
+        self._store: Any = None
+        self._number = 0
+
+    def join(self, number: int, n_ranks: int, port: int, seconds: float) -> None:
+        """Be in the group of this number, made now unless it is the last one again.
+
+        Args:
+            number: of the group.
+            n_ranks: in it.
+            port: that the store listens on.
+            seconds: the longest wait for another rank.
+        """
+        if number == self._number:
+            return
+        distributed: Any = torch.distributed
+        limit = timedelta(seconds=seconds)
+        if distributed.is_initialized():
             distributed.destroy_process_group()
+        if self._store is None:
+            # a store that binds by itself listens on every address of the machine
+            own = {} if self._listener is None else {"master_listen_fd": self._listener.detach()}
+            self._store = distributed.TCPStore(
+                LOOPBACK, port, None, self._rank == 0, limit, wait_for_workers=False, **own
+            )
+        store = distributed.PrefixStore(str(number), self._store)
+        with _on_loopback() as options:
+            if options is not None:
+                options._timeout = limit  # noqa: SLF001  options given, torch ignores the argument
+            distributed.init_process_group(
+                "gloo", store=store, rank=self._rank, world_size=n_ranks, timeout=limit, pg_options=options
+            )
+        self._number = number
 
 
 def barrier() -> None:

@@ -83,7 +83,8 @@ class Conductor:
 
     def start_step(self, step: int) -> None:
         """Go to the beginning of the order."""
-        self.step, self._place, self._within, self._seconds = step, 0, 0, 0.0
+        self.step, self._place, self._within = step, 0, 0
+        self._moments: list[tuple[float, float]] = []
         self._with_gradients: set[int] = set()
         self.losses[:] = np.nan
         self.running = None
@@ -116,8 +117,6 @@ class Conductor:
             self._before(self.step, stage, micro_batch)
         self._wait()
         self._began = self._clock()
-        if not self._within:
-            self._slot_began = self._began
 
     def saving(self, stage: int, micro_batch: int) -> AbstractContextManager[Any]:
         """Within it, what autograd saves is counted, in the first step."""
@@ -127,7 +126,7 @@ class Conductor:
         """An action has run; the last of a slot ends it."""
         self._wait()
         ended = self._clock()
-        self._seconds += ended - self._began
+        self._moments.append((self._began, ended))
         self._outputs_of(kind, stage, micro_batch, kept)
         if not self.step:
             self._follow(kind, stage, micro_batch, kept)
@@ -135,10 +134,12 @@ class Conductor:
         slot, rank, actions = self._plan[self._place]
         if self._within < len(actions):
             return
-        seconds, self._seconds = self._seconds, 0.0
+        moments, self._moments = tuple(self._moments), []
         self._place, self._within = self._place + 1, 0
         self.running = None
-        self._tell_end(SlotEnd(self.step, rank, slot, actions, seconds, self._slot_began, ended))
+        seconds = sum(end - begin for begin, end in moments)
+        inner = moments if len(moments) > 1 else ()
+        self._tell_end(SlotEnd(self.step, rank, slot, actions, seconds, moments[0][0], ended, inner))
 
     def loss(self, micro_batch: int, loss: torch.Tensor) -> None:
         """The last stage has come to a loss.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from explorer.core import Action, Category, Costs, Program
@@ -37,6 +37,35 @@ class RunStart:
     n_steps: int
     backend: str
     clock: str
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The ranks' processes are at work.
+
+    Attributes:
+        n_ranks: that the run has.
+        n_forked: of their processes that had to be made for it; the others were there from before.
+        seconds: from the call of execute to the first report.
+        importing: of these, seconds that torch had to be waited for where processes are forked from.
+    """
+
+    n_ranks: int
+    n_forked: int
+    seconds: float
+    importing: float
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether all processes were there from before."""
+        return not self.n_forked
+
+    def __str__(self) -> str:
+        if self.is_warm:
+            return f"started warm in {self.seconds:.2f} s: its processes were there from before"
+        new = f"{self.n_forked} of {self.n_ranks} processes were new"
+        why = f", and torch had to be imported for them first, in {self.importing:.1f} s" if self.importing else ""
+        return f"started cold in {self.seconds:.2f} s: {new}{why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +117,7 @@ class SlotEnd:
         seconds: its actions took.
         begun: seconds at which it began, on the clock that operations are timed with.
         ended: seconds at which it ended on that clock.
+        moments: begin and end of each of its actions on that clock, where it holds several.
     """
 
     step: int
@@ -97,6 +127,12 @@ class SlotEnd:
     seconds: float
     begun: float = math.nan
     ended: float = math.nan
+    moments: tuple[tuple[float, float], ...] = ()
+
+    def earlier(self, seconds: float) -> SlotEnd:
+        """The same on a clock that began so much later."""
+        moments = tuple((begun - seconds, ended - seconds) for begun, ended in self.moments)
+        return replace(self, begun=self.begun - seconds, ended=self.ended - seconds, moments=moments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +246,9 @@ class Hook:
     def run_start(self, event: RunStart) -> None:
         """A run begins."""
 
+    def started(self, event: Started) -> None:
+        """The ranks' processes are at work; a run in the kernel has none."""
+
     def calibrated(self, event: Calibrated) -> None:
         """The warm-up is over."""
 
@@ -257,6 +296,10 @@ class Hooks(Hook):
     def run_start(self, event: RunStart) -> None:
         """Tell all."""
         self._tell("run_start", event)
+
+    def started(self, event: Started) -> None:
+        """Tell all."""
+        self._tell("started", event)
 
     def calibrated(self, event: Calibrated) -> None:
         """Tell all."""

@@ -31,9 +31,6 @@ from explorer.execute.fit import fit
 from explorer.execute.hooks import Hook, Hooks, RunEnd, RunStart
 from explorer.execute.keeper import keeper
 from explorer.execute.parity import Outcome, Parity, Whole, compare
-from explorer.execute.preflight_case import Case
-from explorer.execute.preflight_look import advise, refuse
-from explorer.execute.preflight_report import Report
 from explorer.execute.processes import train_in_processes
 from explorer.execute.recorder import Recorder
 from explorer.execute.run import Run
@@ -41,7 +38,7 @@ from explorer.execute.session import Bench, Seeds
 from explorer.execute.settings import alone, measured, random_state_kept
 from explorer.execute.stages import Chain, CutModel
 from explorer.execute.training import Job, train
-from explorer.execute.traits import Watch
+from explorer.execute.traits import watch_traits
 from explorer.execute.updates import MakeOptimizer, check_optimizer, make_optimizers
 
 
@@ -124,7 +121,7 @@ def execute(
         keeper().start()  # it imports torch while the model is looked at here
     group = one_rank_group() if in_kernel else contextlib.nullcontext()
     with alone(), measured(), group, quiet(), core_time() as own:
-        bench, reference, report = _prepare(job, model, split_points, listeners, clock or own, backend)
+        bench, reference = _prepare(job, model, split_points, listeners, clock or own)
         error: BaseException | None = None
         try:
             listeners.run_start(RunStart(program, n_steps, backend, "virtual" if in_kernel else "real"))
@@ -135,7 +132,7 @@ def execute(
             raise
         finally:
             listeners.run_end(RunEnd(error))
-    return _run(recorder, bench.model, outcome, parity, report)
+    return _run(recorder, bench.model, outcome, parity)
 
 
 def _with_recorder(hooks: Sequence[Hook]) -> tuple[Recorder, Hooks]:
@@ -145,25 +142,19 @@ def _with_recorder(hooks: Sequence[Hook]) -> tuple[Recorder, Hooks]:
 
 
 def _prepare(
-    job: Job,
-    model: Any,
-    split_points: Sequence[str] | None,
-    hooks: Hooks,
-    clock: Callable[[], float],
-    backend: str,
-) -> tuple[Bench, Whole, Report]:
+    job: Job, model: Any, split_points: Sequence[str] | None, hooks: Hooks, clock: Callable[[], float]
+) -> tuple[Bench, Whole]:
     """Cut two copies, and see whether their parts and the loss fit."""
     program, base = job.program, torch.initial_seed()
     copy, other = (
         cut(model, program.n_stages, split_points=split_points, sample=job.inputs[0]) for _ in ("run", "reference")
     )
-    with random_state_kept(), torch.set_grad_enabled(program.has_backward), Watch(copy) as watch:
+    traits = watch_traits(copy)
+    with random_state_kept(), torch.set_grad_enabled(program.has_backward):
         samples, output = fit(copy, job.inputs[0], program)
+        found = traits()
         if job.loss is not None and job.target is not None:
             check_loss(job.loss, output, job.target, trains=program.has_backward)
-    found = watch.traits
-    report = advise(Case(program, copy, job.inputs, job.targets, job.loss, samples, output, found, backend))
-    refuse(report)
     del output
     make_optimizers(job.optimizer, other)  # one that cannot be made is told of before anything runs
     seeds = Seeds(base, program.n_stages, program.n_micro_batches) if found.random else None
@@ -171,7 +162,7 @@ def _prepare(
         if isinstance(stage, Chain):
             stage.pulse = hooks.pulse
     whole = Whole(other, job.inputs, job.targets, job.loss, job.optimizer, seeds, found.random or found.statistics)
-    return Bench(copy, samples, job.loss, clock, seeds), whole, report
+    return Bench(copy, samples, job.loss, clock, seeds), whole
 
 
 def _check(job: Job, reference: Whole, outcome: Outcome, hooks: Hooks) -> Parity:
@@ -183,7 +174,7 @@ def _check(job: Job, reference: Whole, outcome: Outcome, hooks: Hooks) -> Parity
     return compare(outcome, theirs, sentence)
 
 
-def _run(recorder: Recorder, model: CutModel, outcome: Outcome, parity: Parity, report: Report) -> Run:
+def _run(recorder: Recorder, model: CutModel, outcome: Outcome, parity: Parity) -> Run:
     trace = recorder.trace()
     return Run(
         trace=trace,
@@ -195,6 +186,5 @@ def _run(recorder: Recorder, model: CutModel, outcome: Outcome, parity: Parity, 
         parity_worst=parity.worst,
         reference=parity.reference,
         started=recorder.start,
-        preflight=report,
         _state=model.state(),
     )

@@ -7,12 +7,14 @@ socket gone there is nobody left to ask. Its workers end with it.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,9 +35,12 @@ class Nursery:
 
     Attributes:
         pid: of the process that forks.
+        is_ready: whether it has torch, so that forking takes milliseconds.
     """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.is_ready = False
         ours, theirs = socket.socketpair()
         self._socket = ours
         ours.settimeout(_PATIENCE)
@@ -49,6 +54,15 @@ class Nursery:
                 start_new_session=True,  # an interrupt is for the caller alone
             )
         self.pid = self._process.pid
+
+    def wait(self) -> None:
+        """Wait until torch is there.
+
+        Raises:
+            RunError: if there is nobody to fork from.
+        """
+        self._ask({"do": "end", "pids": [], "ending": []}, [])
+        self.is_ready = True
 
     def fork(self, sockets: Sequence[socket.socket]) -> int:
         """A new worker's process id; it gets these sockets.
@@ -79,13 +93,17 @@ class Nursery:
 
     def _ask(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         try:
-            socket.send_fds(self._socket, [json.dumps(request).encode()], descriptors)
-            answer = self._socket.recv(_MOST)
+            with self._lock:
+                socket.send_fds(self._socket, [json.dumps(request).encode()], descriptors)
+                answer = self._socket.recv(_MOST)
         except OSError as error:
             self.close()
             raise RunError(
                 f"ranks in processes need a process to fork from; it did not answer ({error}); run again"
             ) from error
+        except BaseException:
+            self.close()  # an answer that nobody has taken would be taken for the next one's
+            raise
         if not answer:
             code = self._process.wait()
             raise RunError(
@@ -97,10 +115,10 @@ class Nursery:
 
 def serve(descriptor: int) -> None:
     """Answer requests until the caller is gone. Only ever called in the nursery's own process."""
-    import torch.distributed  # noqa: F401  so that workers need not
+    from explorer.execute import worker  # torch comes with it, so that workers need not import it
 
-    from explorer.execute import worker
-
+    gc.collect()
+    gc.freeze()  # what is here stays, so that no worker looks through it
     with socket.socket(fileno=descriptor) as caller:
         while True:
             try:

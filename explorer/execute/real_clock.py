@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from explorer.core import Costs, Events, Graph, Kind, Origin, Stream
+from explorer.core import Costs, Events, Graph, Kind, Origin, Program, Stream
 from explorer.execute.hooks import Message
-from explorer.execute.virtual_clock import LaidStep, Step
+from explorer.execute.virtual_clock import Floats, LaidStep, Step
 from explorer.simulate import lay_out
 
 _RECEIVES = {Kind.SEND_F: Kind.RECV_F, Kind.SEND_B: Kind.RECV_B}
@@ -21,14 +22,24 @@ def lay_real_step(graph: Graph, links: Costs, step: Step) -> LaidStep:
     done = ~np.isnan(step.begun)
     events = lay_out(graph, _FREE, step.begun - step.begin, step.ended - step.begin, step=step.number, measured=True)
     slot = graph.program.rank_offsets[events.rank] + events.slot
-    events = events.take(done[slot])
-    events.start[:] += step.begin
-    events.end[:] += step.begin
+    start, end, wait = events.start + step.begin, events.end + step.begin, events.wait.copy()
+    _separate(graph.program, step, start, end, wait)
+    events = replace(events, start=start, end=end, wait=wait).take(done[slot])
     messages = _messages(graph, step)
     updates = _updates(step)
     finish = float(np.nanmax(step.ended)) if done.any() else step.begin
     over = max(finish, float(updates.end.max(initial=step.begin)))
     return LaidStep(Events.concatenate(events, messages, updates), step.begun, step.ended, step.begin, over)
+
+
+def _separate(program: Program, step: Step, start: Floats, end: Floats, wait: Floats) -> None:
+    """Put the actions of a slot, which a device that cannot overlap runs one after the other, where they were."""
+    for slot, moments in step.moments.items():
+        first = int(program.slot_offsets[slot])
+        for index, (begun, ended) in enumerate(moments, first):
+            if index > first:
+                wait[index] = max(begun - end[index - 1], 0.0)
+            start[index], end[index] = begun, ended
 
 
 def _messages(graph: Graph, step: Step) -> Events:

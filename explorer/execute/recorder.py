@@ -10,7 +10,18 @@ import numpy.typing as npt
 
 from explorer.core import Costs, Events, Graph, MemoryChanges, Origin, Program, Trace, graph_of
 from explorer.errors import RunError
-from explorer.execute.hooks import Calibrated, Hook, Memory, Message, RunStart, SlotEnd, StepEnd, StepStart, Updated
+from explorer.execute.hooks import (
+    Calibrated,
+    Hook,
+    Memory,
+    Message,
+    RunStart,
+    SlotEnd,
+    Started,
+    StepEnd,
+    StepStart,
+    Updated,
+)
 from explorer.execute.medians import refit
 from explorer.execute.real_clock import lay_real_step
 from explorer.execute.rows import Rows
@@ -34,6 +45,7 @@ class Recorder(Hook):
     def _clear(self) -> None:
         self._n_steps = 0
         self._clock = "virtual"
+        self._started: Started | None = None
         self._costs: Costs | None = None
         self._step: Step | None = None
         self._laid: list[LaidStep] = []
@@ -50,6 +62,10 @@ class Recorder(Hook):
         with self._lock:
             self._clear()
             self._program, self._n_steps, self._clock = event.program, event.n_steps, event.clock
+
+    def started(self, event: Started) -> None:
+        """Keep how the ranks' processes came to be."""
+        self._started = event
 
     def calibrated(self, event: Calibrated) -> None:
         """Keep the link model and what is to be expected."""
@@ -70,6 +86,8 @@ class Recorder(Hook):
             if self._step is not None:
                 self._step.seconds[event.slot] = event.seconds
                 self._step.begun[event.slot], self._step.ended[event.slot] = event.begun, event.ended
+                if event.moments:
+                    self._step.moments[event.slot] = event.moments
                 self._done += 1
 
     def updated(self, event: Updated) -> None:
@@ -115,6 +133,11 @@ class Recorder(Hook):
         if self._program is None:
             return 0.0
         return min(self._done / max(self._n_steps * self._program.n_slots, 1), 1.0)
+
+    @property
+    def start(self) -> Started | None:
+        """How the ranks' processes came to be; None in the kernel, or before they are there."""
+        return self._started
 
     @property
     def losses(self) -> list[float]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +17,8 @@ from explorer.execute.fit import Sample
 from explorer.execute.session import Bench, Seeds
 from explorer.execute.stages import Chain, CutModel, Values, no_pulse
 from explorer.execute.training import Job
+
+_WARM_UP = 4  # micro-batches; the first pays for pages, caches and lazy initialisation
 
 
 class Shape(NamedTuple):
@@ -34,6 +38,22 @@ class Shape(NamedTuple):
         return torch.empty(self.shape, dtype=self.dtype, requires_grad=self.requires_grad)
 
 
+class Order(NamedTuple):
+    """How the ranks of a run meet.
+
+    Attributes:
+        group: its number; the same as last time if the ranks are, and then they are in it already.
+        n_ranks: in it.
+        port: that their store listens on.
+        timeout: seconds after which a rank that is waited for is given up.
+    """
+
+    group: int
+    n_ranks: int
+    port: int
+    timeout: float
+
+
 @dataclass(frozen=True)
 class Task:
     """One rank's part of a run.
@@ -46,7 +66,7 @@ class Task:
         outputs: (n_stages,) shapes of what each stage gives.
         seeds: of random layers, or None.
         path: where modules are looked for.
-        port: that the ranks' store listens on.
+        dtype: that tensors are made of where none is named.
     """
 
     rank: int
@@ -56,7 +76,7 @@ class Task:
     outputs: Sequence[tuple[Shape, ...]]
     seeds: Seeds | None
     path: list[str]
-    port: int
+    dtype: torch.dtype
 
     def samples(self) -> list[Sample]:
         """What each stage takes and gives, as empty tensors."""
@@ -87,11 +107,13 @@ class Done(NamedTuple):
         states: stage → its parameters and buffers.
         gradients: name → of the last step.
         outputs: of each micro-batch, of a forward-only program's last stage.
+        files: that modules were imported from, and when they were written, in ns.
     """
 
     states: dict[int, dict[str, torch.Tensor]]
     gradients: dict[str, torch.Tensor]
     outputs: dict[int, torch.Tensor]
+    files: dict[str, int]
 
 
 def stages_of(program: Program, rank: int) -> list[int]:
@@ -99,7 +121,7 @@ def stages_of(program: Program, rank: int) -> list[int]:
     return [int(stage) for stage in np.flatnonzero(program.placement.routes[0] == rank)]
 
 
-def task_of(job: Job, bench: Bench, rank: int, *, path: list[str], port: int) -> Task:
+def task_of(job: Job, bench: Bench, rank: int) -> Task:
     """A rank's part of a run; what only others need is left out."""
     held = set(stages_of(job.program, rank))
     last = job.program.n_stages - 1
@@ -118,20 +140,24 @@ def task_of(job: Job, bench: Bench, rank: int, *, path: list[str], port: int) ->
         [tuple(map(Shape.of, sample.inputs)) for sample in bench.samples],
         [tuple(map(Shape.of, sample.outputs)) for sample in bench.samples],
         bench.seeds,
-        path,
-        port,
+        search_path(),
+        torch.get_default_dtype(),
     )
 
 
-def flattened(program: Program) -> Program:
-    """The same actions in the same order, each in a slot of its own."""
-    if program.n_slots == program.n_actions:
-        return program
+def search_path() -> list[str]:
+    """Where this process looks for modules, for a process that works elsewhere."""
+    return [path or str(Path.cwd()) for path in sys.path]
+
+
+def warm_up_of(program: Program) -> Program:
+    """The first few micro-batches of a program, in the same order, each action in a slot of its own."""
+    n_micro_batches = min(program.n_micro_batches, _WARM_UP)
     orders = []
     for rank in range(program.n_ranks):
-        rows = program.rank_of_action == rank
+        rows = (program.rank_of_action == rank) & (program.micro_batch < n_micro_batches)
         orders.append(RankOrder(program.kind[rows], program.stage[rows], program.micro_batch[rows]))
-    return Program.from_columns(program.name, program.placement, program.n_micro_batches, orders)
+    return Program.from_columns(program.name, program.placement, n_micro_batches, orders)
 
 
 def _part_of(model: CutModel, held: set[int]) -> CutModel:

@@ -32,6 +32,8 @@ class Job:
         optimizer: makes a stage's optimizer; None trains nothing.
         n_steps: how often.
         links: whose latency and bandwidth hold; None for free ones.
+        timeout: seconds after which a rank that is not heard of is given up.
+        begun: when it was asked for, in seconds of `time.perf_counter`.
     """
 
     program: Program
@@ -41,6 +43,8 @@ class Job:
     optimizer: MakeOptimizer | None
     n_steps: int
     links: Costs | None
+    timeout: float = 30.0
+    begun: float = 0.0
 
     @property
     def target(self) -> torch.Tensor | None:

@@ -26,6 +26,7 @@ class Step:
         seconds: (n_slots,) float64 that each slot took; NaN where it has not run.
         begun: (n_slots,) float64 seconds at which each began on a real clock; NaN where it has not run.
         ended: (n_slots,) float64 seconds at which each ended on it.
+        moments: slot → begin and end of each of its actions on it, where it holds several.
         updates: rank, stage, seconds and, on a real clock, beginning of each optimizer update.
         messages: between processes.
     """
@@ -35,6 +36,7 @@ class Step:
     seconds: Floats
     begun: Floats
     ended: Floats
+    moments: dict[int, tuple[tuple[float, float], ...]] = field(default_factory=dict)
     updates: list[tuple[int, int, float, float]] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
 
@@ -47,7 +49,7 @@ class Step:
     def snapshot(self) -> Step:
         """A copy that stays as it is."""
         times = self.seconds.copy(), self.begun.copy(), self.ended.copy()
-        return Step(self.number, self.begin, *times, list(self.updates), list(self.messages))
+        return Step(self.number, self.begin, *times, dict(self.moments), list(self.updates), list(self.messages))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,58 +1,80 @@
-"""The workers of one run as their caller has them: forked, spoken to, waited for, ended."""
+"""The workers as their caller has them: forked, spoken to, waited for, kept from run to run, ended."""
 
 from __future__ import annotations
 
-import atexit
-import os
 import socket
-import sys
-import threading
+import struct
 from collections.abc import Collection, Iterator
-from functools import cache
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from explorer.execute._torch_ranks import LOOPBACK
 from explorer.execute.by_value import from_bytes, to_bytes
+from explorer.execute.files import Seen
 from explorer.execute.nursery import Nursery
-from explorer.execute.tasks import Task
+from explorer.execute.tasks import Order, Task
+
+_BACKLOG = 128  # connections to the store that may be waiting
 
 
 class Workers:
-    """One process a rank, gone when the block is left, however it is left."""
+    """Processes that wait for tasks, each with its place among the ranks.
 
-    def __init__(self, n_ranks: int) -> None:
-        self._n_ranks = n_ranks
-        self._nursery = _nursery()
+    Attributes:
+        pids: of the workers, by rank.
+        files: that they have imported modules of the caller's from.
+    """
+
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
         self._pipes: list[Connection] = []
+        self._port = 0
+        self._group: tuple[int, float] | None = None
+        self._n_groups = 0
         self.pids: list[int] = []
-        self.port = 0
+        self.files = Seen()
 
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self.end()
-            raise
-        return self
+    def grow(self, n_ranks: int) -> int:
+        """Have at least so many; how many had to be forked for it."""
+        n_before = len(self.pids)
+        if not self.pids:
+            with socket.create_server((LOOPBACK, 0), backlog=_BACKLOG) as listener:
+                self._port = int(listener.getsockname()[1])
+                self._fork(listener)
+        while len(self.pids) < n_ranks:
+            self._fork()
+        return len(self.pids) - n_before
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.end()
+    def _fork(self, *more: socket.socket) -> None:
+        ours, theirs = socket.socketpair()
+        self._pipes.append(Connection(ours.detach()))
+        with theirs:
+            self.pids.append(self._nursery.fork([theirs, *more]))
 
-    def _start(self) -> None:
-        with socket.create_server((LOOPBACK, 0), backlog=2 * self._n_ranks) as listener:
-            self.port = int(listener.getsockname()[1])
-            for rank in range(self._n_ranks):
-                ours, theirs = socket.socketpair()
-                self._pipes.append(Connection(ours.detach()))
-                with theirs:
-                    self.pids.append(self._nursery.fork([theirs, listener] if rank == 0 else [theirs]))
+    @property
+    def are_well(self) -> bool:
+        """Whether all are there and have nothing more to say, and run what the caller's files say now."""
+        return self._nursery.alive and not wait(self._pipes, 0) and not self.files.have_changed()
 
-    def send(self, task: Task) -> bool:
+    def begin(self, n_ranks: int, timeout: float) -> Order:
+        """What the ranks of a run need to meet: in the group they are in already, if that is the same.
+
+        Args:
+            n_ranks: that take part.
+            timeout: seconds that a message to a worker, or from it, may take.
+        """
+        if self._group != (n_ranks, timeout):
+            self._group = n_ranks, timeout
+            self._n_groups += 1
+        seconds = struct.pack("@ll", int(timeout), int(timeout % 1 * 1e6))
+        for pipe in self._pipes:
+            with socket.socket(fileno=pipe.fileno()) as same:
+                for way in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+                    same.setsockopt(socket.SOL_SOCKET, way, seconds)
+                same.detach()  # the pipe's own
+        return Order(self._n_groups, n_ranks, self._port, timeout)
+
+    def send(self, order: Order, task: Task) -> bool:
         """Give a worker its task; whether it was there to take it.
 
         Raises:
@@ -60,7 +82,7 @@ class Workers:
         """
         data = to_bytes(task, what="model")
         try:
-            self._pipes[task.rank].send_bytes(to_bytes((task.path, data), what="task"))
+            self._pipes[task.rank].send_bytes(to_bytes((order, task.rank, task.path, data), what="task"))
         except OSError:
             return False
         return True
@@ -81,50 +103,7 @@ class Workers:
         """End all; rank → the signal that had ended it before, or 0. `gone` ranks are ending by themselves."""
         for pipe in self._pipes:
             pipe.close()
-        pids, self.pids = self.pids, []
+        pids, self.pids, self._pipes = self.pids, [], []
         ending = [pids[rank] for rank in gone]
         signals = self._nursery.end(pids, ending=ending) if pids and self._nursery.alive else {}
         return {rank: signals.get(pid, 0) for rank, pid in enumerate(pids)}
-
-
-def prepare() -> None:
-    """Start what workers are forked from, if it is not there: the first run then begins as soon as any other."""
-    _nursery()
-
-
-class _Keeper:
-    """Keeps one nursery for this process: a process that was forked from it makes its own."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._nursery: Nursery | None = None
-        self._owner = 0
-        atexit.register(self.close)
-
-    def get(self) -> Nursery:
-        """The nursery, started if need be."""
-        with self._lock:
-            if self._nursery is None or self._owner != os.getpid() or not self._nursery.alive:
-                self._nursery, self._owner = Nursery(), os.getpid()
-            return self._nursery
-
-    def close(self) -> None:
-        """End it."""
-        with self._lock:
-            if self._nursery is not None and self._owner == os.getpid():
-                self._nursery.close()
-                self._nursery = None
-
-
-@cache
-def _keeper() -> _Keeper:
-    return _Keeper()
-
-
-def _nursery() -> Nursery:
-    return _keeper().get()
-
-
-def search_path() -> list[str]:
-    """Where this process looks for modules, for a process that starts elsewhere."""
-    return [path or str(Path.cwd()) for path in sys.path]

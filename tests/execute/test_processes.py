@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import socket
@@ -18,6 +19,7 @@ from torch import nn
 import explorer as ex
 from explorer.core import Kind, Origin, Stream
 from explorer.errors import InputError, ModelError, ProgramError, RunError, RunStopped
+from explorer.execute.keeper import keeper, prepare
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -120,13 +122,52 @@ def test_losses_and_gradients_equal_the_unpipelined_models(name, n_ranks, batch,
     kernel = ex.execute(program, layers, batch, loss=squared, optimizer=sgd, n_steps=3)
     assert run.losses == pytest.approx(kernel.losses, rel=1e-5)
     assert run.gradients.keys() == kernel.gradients.keys()
-    assert not children(forker())
 
 
 def forker() -> int:
-    from explorer.execute.workers import _nursery
+    return keeper().start().pid
 
-    return _nursery().pid
+
+@pytest.fixture(scope="module", autouse=True)
+def prepared():
+    prepare(2)
+
+
+def test_a_rerun_with_other_numbers_finds_its_processes_there(batch, make_layers):
+    pids = []
+    for name, n_ranks, n_micro_batches in [("1f1b", 3, 4), ("gpipe", 2, 8), ("zb_h1", 3, 8), ("1f1b", 3, 4)]:
+        program = ex.schedule(name, n_ranks=n_ranks, n_micro_batches=n_micro_batches)
+        run = execute(program, make_layers(n_ranks), batch)
+        assert run.parity
+        pids.append(children(forker()))
+    assert len(pids[0]) >= 3
+    assert pids == [pids[0]] * 4
+    assert run.started.is_warm
+    assert str(run.started).startswith("started warm in ")
+
+
+def test_more_ranks_than_before_have_only_what_is_lacking_made_anew(batch, make_layers):
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
+    keeper().end_idle()
+    first = execute(program, make_layers(2), batch)
+    before = children(forker())
+    more = execute(ex.schedule("1f1b", n_ranks=3, n_micro_batches=4), make_layers(3), batch)
+    assert (first.started.n_forked, more.started.n_forked) == (2, 1)
+    assert str(more.started).endswith("s: 1 of 3 processes were new")
+    assert before < children(forker())
+
+
+def test_a_module_that_was_edited_is_not_the_one_that_workers_know(batch, make_layers, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "edited_layer.py"
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
+    header = "from torch.nn import Linear\n\nclass Scaled(Linear):\n"
+    for factor in (1, 3):
+        file.write_text(f"{header}    def forward(self, x):\n        return {factor} * x * self.bias\n")
+        sys.modules.pop("edited_layer", None)
+        importlib.invalidate_caches()
+        layer = importlib.import_module("edited_layer").Scaled(WIDTH, WIDTH)
+        assert execute(program, [*make_layers(1), layer], batch).parity
 
 
 def test_every_rank_is_a_process_of_its_own_that_listens_on_loopback_alone(batch):
