@@ -182,7 +182,9 @@ def check_batch(batch: Any, program: Program, loss: Loss | None) -> tuple[list[V
         raise ModelError("a loss compares with targets; got none; give batch=(inputs, targets)", argument="batch")
     sizes = [len(tensor) if tensor.ndim else 0 for tensor in inputs]
     if len(set(sizes)) > 1:
-        raise ModelError(f"all inputs are of one batch size; got {sizes}; cut them to {min(sizes)}", argument="batch")
+        raise ModelError(
+            f"all inputs are of one batch size; got {sizes}; {_other_axis(inputs, sizes[0])}", argument="batch"
+        )
     if targets is not None and (not targets.ndim or len(targets) != sizes[0]):
         n_targets = len(targets) if targets.ndim else 0
         raise ModelError(
@@ -261,6 +263,16 @@ def _inputs_and_targets(batch: Any) -> tuple[Values, torch.Tensor | None]:
         what = _kind_of(wrong[0]) if wrong else "no inputs"
         raise ModelError(f"inputs and targets are tensors; got {what}; make it a tensor", argument="batch")
     return inputs, targets
+
+
+def _other_axis(inputs: Values, size: int) -> str:
+    """What would mend inputs of different lengths: one may have its batch on another axis."""
+    for place, value in enumerate(inputs):
+        axis = next((axis for axis in range(1, value.ndim) if value.shape[axis] == size), None)
+        if axis is not None and len(value) != size:
+            shape = tuple(value.shape)
+            return f"input {place} of shape {shape} has {size} on axis {axis}: move it there with movedim({axis}, 0)"
+    return f"cut them to {min(len(value) if value.ndim else 0 for value in inputs)}"
 
 
 def _parts(tensor: torch.Tensor, n: int) -> list[torch.Tensor]:

@@ -31,6 +31,9 @@ from explorer.execute.fit import fit
 from explorer.execute.hooks import Hook, Hooks, RunEnd, RunStart
 from explorer.execute.keeper import keeper
 from explorer.execute.parity import Outcome, Parity, Whole, compare
+from explorer.execute.preflight_case import Case
+from explorer.execute.preflight_look import advise, refuse
+from explorer.execute.preflight_report import Report
 from explorer.execute.processes import train_in_processes
 from explorer.execute.recorder import Recorder
 from explorer.execute.run import Run
@@ -38,7 +41,7 @@ from explorer.execute.session import Bench, Seeds
 from explorer.execute.settings import alone, measured, random_state_kept
 from explorer.execute.stages import Chain, CutModel
 from explorer.execute.training import Job, train
-from explorer.execute.traits import watch_traits
+from explorer.execute.traits import Watch
 from explorer.execute.updates import MakeOptimizer, check_optimizer, make_optimizers
 
 
@@ -121,7 +124,7 @@ def execute(
         keeper().start()  # it imports torch while the model is looked at here
     group = one_rank_group() if in_kernel else contextlib.nullcontext()
     with alone(), measured(), group, quiet(), core_time() as own:
-        bench, reference = _prepare(job, model, split_points, listeners, clock or own)
+        bench, reference, report = _prepare(job, model, split_points, listeners, clock or own, backend)
         error: BaseException | None = None
         try:
             listeners.run_start(RunStart(program, n_steps, backend, "virtual" if in_kernel else "real"))
@@ -132,7 +135,7 @@ def execute(
             raise
         finally:
             listeners.run_end(RunEnd(error))
-    return _run(recorder, bench.model, outcome, parity)
+    return _run(recorder, bench.model, outcome, parity, report)
 
 
 def _with_recorder(hooks: Sequence[Hook]) -> tuple[Recorder, Hooks]:
@@ -142,19 +145,25 @@ def _with_recorder(hooks: Sequence[Hook]) -> tuple[Recorder, Hooks]:
 
 
 def _prepare(
-    job: Job, model: Any, split_points: Sequence[str] | None, hooks: Hooks, clock: Callable[[], float]
-) -> tuple[Bench, Whole]:
+    job: Job,
+    model: Any,
+    split_points: Sequence[str] | None,
+    hooks: Hooks,
+    clock: Callable[[], float],
+    backend: str,
+) -> tuple[Bench, Whole, Report]:
     """Cut two copies, and see whether their parts and the loss fit."""
     program, base = job.program, torch.initial_seed()
     copy, other = (
         cut(model, program.n_stages, split_points=split_points, sample=job.inputs[0]) for _ in ("run", "reference")
     )
-    traits = watch_traits(copy)
-    with random_state_kept(), torch.set_grad_enabled(program.has_backward):
+    with random_state_kept(), torch.set_grad_enabled(program.has_backward), Watch(copy) as watch:
         samples, output = fit(copy, job.inputs[0], program)
-        found = traits()
         if job.loss is not None and job.target is not None:
             check_loss(job.loss, output, job.target, trains=program.has_backward)
+    found = watch.traits
+    report = advise(Case(program, copy, job.inputs, job.targets, job.loss, samples, output, found, backend))
+    refuse(report)
     del output
     make_optimizers(job.optimizer, other)  # one that cannot be made is told of before anything runs
     seeds = Seeds(base, program.n_stages, program.n_micro_batches) if found.random else None
@@ -162,7 +171,7 @@ def _prepare(
         if isinstance(stage, Chain):
             stage.pulse = hooks.pulse
     whole = Whole(other, job.inputs, job.targets, job.loss, job.optimizer, seeds, found.random or found.statistics)
-    return Bench(copy, samples, job.loss, clock, seeds), whole
+    return Bench(copy, samples, job.loss, clock, seeds), whole, report
 
 
 def _check(job: Job, reference: Whole, outcome: Outcome, hooks: Hooks) -> Parity:
@@ -174,7 +183,7 @@ def _check(job: Job, reference: Whole, outcome: Outcome, hooks: Hooks) -> Parity
     return compare(outcome, theirs, sentence)
 
 
-def _run(recorder: Recorder, model: CutModel, outcome: Outcome, parity: Parity) -> Run:
+def _run(recorder: Recorder, model: CutModel, outcome: Outcome, parity: Parity, report: Report) -> Run:
     trace = recorder.trace()
     return Run(
         trace=trace,
@@ -186,5 +195,6 @@ def _run(recorder: Recorder, model: CutModel, outcome: Outcome, parity: Parity) 
         parity_worst=parity.worst,
         reference=parity.reference,
         started=recorder.start,
+        preflight=report,
         _state=model.state(),
     )

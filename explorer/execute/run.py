@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from explorer.analysis import peak_bytes
 from explorer.core import Category, Trace
+from explorer.execute.preflight_report import Report
 
 if TYPE_CHECKING:
     import torch
@@ -32,6 +33,7 @@ class Run:
         parity_worst: the largest relative difference among them.
         reference: in a sentence, what it was compared with.
         started: how long its processes took to start, and why; None in the kernel.
+        preflight: what was found before it began: warnings and notes.
     """
 
     trace: Trace
@@ -43,6 +45,7 @@ class Run:
     parity_worst: float
     reference: str
     started: Started | None = None
+    preflight: Report = field(repr=False, default_factory=Report)
     _state: Mapping[str, torch.Tensor] = field(repr=False, default_factory=dict)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
