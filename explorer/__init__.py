@@ -76,6 +76,9 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.core import (
         check as check,
     )
+    from explorer.core import (
+        node_links as node_links,
+    )
     from explorer.errors import ExplorerError as ExplorerError
     from explorer.execute import (
         READY_MODELS as READY_MODELS,
@@ -149,7 +152,7 @@ _HOME = {
         "analysis",
     ),
     **dict.fromkeys(("Action", "Category", "Costs", "Events", "Kind", "MemoryChanges", "Origin"), "core"),
-    **dict.fromkeys(("Overlap", "Placement", "Program", "Trace", "Waits", "check"), "core"),
+    **dict.fromkeys(("Overlap", "Placement", "Program", "Trace", "Waits", "check", "node_links"), "core"),
     **dict.fromkeys(("ExplorerError",), "errors"),
     **dict.fromkeys(("Hook", "READY_MODELS", "Recorder", "Run", "Stop", "execute", "ready_model"), "execute"),
     **dict.fromkeys(("Report", "preflight"), "execute"),

@@ -13,6 +13,7 @@ from explorer.core.events import Category, Events, MemoryChanges, Origin, Stream
 from explorer.core.graph import Graph, check, graph_of
 from explorer.core.hangs import RULE_WORDS, Link, chain_of, find_circle, refuse_hang, told
 from explorer.core.kernels import kernel, part
+from explorer.core.links import LinkSharing, node_links, ways
 from explorer.core.meetings import MESSAGE_RULES, Meetings, MessageRule, check_rule, meetings_of
 from explorer.core.pairs import Pairs, is_message, message_pairs
 from explorer.core.placement import Placement
@@ -32,6 +33,7 @@ __all__ = [
     "Graph",
     "Kind",
     "Link",
+    "LinkSharing",
     "Meetings",
     "MemoryChanges",
     "MessageRule",
@@ -54,7 +56,9 @@ __all__ = [
     "kernel",
     "meetings_of",
     "message_pairs",
+    "node_links",
     "part",
     "refuse_hang",
     "told",
+    "ways",
 ]

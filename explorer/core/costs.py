@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from explorer.core.action import COMPUTE_KINDS, Action, Kind
 from explorer.core.graph import Graph
+from explorer.core.links import LinkSharing, check_links
 from explorer.core.program import Program
 from explorer.core.rules import BACKWARD_MESSAGE
 from explorer.errors import CostError, InputError
@@ -25,7 +26,7 @@ _PER_STAGE = (
 # what an action of one of several segments takes a part of; memory is divided where it is modelled
 _PER_SEGMENT = ("forward", "backward", "backward_input", "backward_weight", "overlap", "recompute", "message_bytes")
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "optimizer")
-_NO_AMOUNTS = ("recompute_for", "seed", "delays")
+_NO_AMOUNTS = ("recompute_for", "seed", "delays", "links", "sharing")
 _MOST_BYTES = 1e15  # what a rank holds of them is still a whole number of 64 bits
 _LARGEST = 1e100  # so large that sums of it stay finite
 
@@ -50,6 +51,11 @@ class Costs:
         optimizer: seconds of U.
         latency: seconds from the end of an action to the arrival of an empty message on another rank.
         bandwidth: bytes per second of a link.
+        links: the shared links that messages pass, as `explorer.node_links` numbers those of nodes: whole numbers,
+            (n_ranks, n_ranks) or, with several on the way, (n_ranks, n_ranks, n_links_on_the_way); −1 = none. Messages
+            on a link at once hinder each other. None: no message ever hinders another.
+        sharing: how: "fair": each of k messages on a link moves at 1/k of its bandwidth; "queue": one after the other.
+            `explorer.core.links` says it exactly.
         time_factor: how many times as long a rank takes as it should; 2 = half as fast.
         activation_bytes: bytes one micro-batch keeps on a stage from F until its backward has ended.
         recompute_bytes: bytes that a backward holds besides from its start, having run its forward again.
@@ -71,6 +77,8 @@ class Costs:
     optimizer: Amount = 0.0
     latency: Amount = 0.0
     bandwidth: Amount = np.inf
+    links: npt.ArrayLike | None = None
+    sharing: LinkSharing = "fair"
     time_factor: Amount = 1.0
     activation_bytes: Amount = 0.0
     recompute_bytes: Amount = 0.0
@@ -160,14 +168,18 @@ class Costs:
 
     def message_seconds(self, graph: Graph) -> Floats:
         """(n_messages,) seconds each of `graph.messages` is on its way: latency + bytes / bandwidth."""
-        program, edges = graph.program, graph.dependencies
         if all(np.ndim(amount) == 0 for amount in (self.latency, self.bandwidth, self.message_bytes)):
             one = np.asarray(self.latency, float) + np.asarray(self.message_bytes, float) / self.bandwidth
             return np.broadcast_to(one, len(graph.messages))
-        rank = program.rank_of_action
-        ends = rank[edges.source[graph.messages]], rank[edges.target[graph.messages]]
-        latency, bandwidth = self._by_link("latency", program)[ends], self._by_link("bandwidth", program)[ends]
-        return np.asarray(latency + self.bytes_of_messages(graph) / bandwidth)
+        return np.asarray(self.message_latency(graph) + self.moving_seconds(graph))
+
+    def message_latency(self, graph: Graph) -> Floats:
+        """(n_messages,) seconds each of `graph.messages` is on its way besides those in which its bytes move."""
+        return self._by_message("latency", graph)
+
+    def moving_seconds(self, graph: Graph) -> Floats:
+        """(n_messages,) seconds in which the bytes of each of `graph.messages` move, with nothing in their way."""
+        return np.asarray(self.bytes_of_messages(graph) / self._by_message("bandwidth", graph))
 
     def bytes_of_messages(self, graph: Graph) -> Floats:
         """(n_messages,) bytes that each of `graph.messages` carries."""
@@ -241,6 +253,11 @@ class Costs:
             raise _shape_error(name, value, f"a number or {shape}, from rank to rank")
         return np.broadcast_to(value, shape)
 
+    def _by_message(self, name: str, graph: Graph) -> Floats:
+        rank, edges = graph.program.rank_of_action, graph.dependencies
+        ends = rank[edges.source[graph.messages]], rank[edges.target[graph.messages]]
+        return self._by_link(name, graph.program)[ends]
+
 
 @dataclass(frozen=True, eq=False)
 class RankShare:
@@ -268,6 +285,7 @@ class RankShare:
 
 
 def _check_choices(costs: Costs) -> None:
+    check_links(costs.links, costs.sharing)
     if costs.recompute_for not in ("inputs", "both"):
         raise CostError(
             f'recompute_for is "inputs" or "both"; got {costs.recompute_for!r}; try "inputs"', argument="recompute_for"

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from explorer.core import Costs, MessageRule, Program, Trace, graph_of
-from explorer.simulate.engine import simulate_events
-from explorer.simulate.layout import check_costs, lay_out, modelled_memory, slot_times
+from explorer.simulate.layout import MessageTimes, check_costs, lay_out, modelled_memory, slot_times
 from explorer.simulate.meetings import trace_of_meetings
 from explorer.simulate.plan import sweep_steps
+from explorer.simulate.reference import simulate_events
+from explorer.simulate.timing import Timing, time_slots
 
-__all__ = ["lay_out", "modelled_memory", "simulate", "simulate_events", "slot_times"]
+__all__ = [
+    "MessageTimes",
+    "Timing",
+    "lay_out",
+    "modelled_memory",
+    "simulate",
+    "simulate_events",
+    "slot_times",
+    "time_slots",
+]
 
 
 def simulate(program: Program, costs: Costs | None = None, *, messages: MessageRule | None = None) -> Trace:
@@ -35,5 +45,6 @@ def simulate(program: Program, costs: Costs | None = None, *, messages: MessageR
     if messages is not None:
         return trace_of_meetings(program, costs, messages, sweep_steps)
     graph = graph_of(program)
-    start, end = slot_times(graph, costs.slot_seconds(program), costs.edge_seconds(graph))
-    return Trace(lay_out(graph, costs, start, end), program, modelled_memory(graph, costs, start, end), costs)
+    start, end, moved = time_slots(graph, costs, costs.slot_seconds(program))
+    events = lay_out(graph, costs, start, end, messages=moved)
+    return Trace(events, program, modelled_memory(graph, costs, start, end), costs)

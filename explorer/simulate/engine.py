@@ -5,13 +5,13 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from itertools import pairwise
+from math import inf
 
 import numpy as np
 
-from explorer.core import Costs, Graph, MessageRule, Program, Trace, graph_of
-from explorer.simulate.layout import Floats, check_costs, lay_out, modelled_memory
-from explorer.simulate.meetings import trace_of_meetings
-from explorer.simulate.plan import Order, Plan
+from explorer.simulate.layout import Floats
+from explorer.simulate.plan import Order, Plan, Times
+from explorer.simulate.traffic import Traffic
 
 
 class _Engine:
@@ -31,6 +31,7 @@ class _Engine:
         self._count = 0
         self.start = np.full(n, np.nan)
         self.end = np.full(n, np.nan)
+        self._traffic = None if plan.loads is None else Traffic(plan.loads)
         target = np.repeat(np.arange(n), np.diff(plan.edge_offsets))
         self._outgoing: list[list[tuple[int, float, bool]]] = [[] for _ in range(n)]
         columns = (plan.source, target, plan.lag, plan.from_start)
@@ -45,6 +46,9 @@ class _Engine:
 
     def _step(self) -> None:
         now, _, what, step = heapq.heappop(self._heap)
+        if what == "moved":
+            self._moved(step, now)
+            return
         if what == "arrive":
             self._missing[step] -= 1
         else:
@@ -60,8 +64,24 @@ class _Engine:
         step = queue.popleft()
         self._busy[line] = True
         self.start[step] = now
-        self._push(now + self._seconds[step], "end", step)
+        if self._traffic is not None and self._traffic.send(step, now, now + self._seconds[step]):
+            self._watch(self._traffic)
+        else:
+            self._push(now + self._seconds[step], "end", step)
         self._tell(step, now, early=True)
+
+    def _watch(self, traffic: Traffic) -> None:
+        """Look at the links again when the next message has moved; what was to be looked at before is forgotten."""
+        if (at := traffic.next_end()) < inf:
+            self._push(at, "moved", traffic.changes)
+
+    def _moved(self, changes: int, now: float) -> None:
+        traffic = self._traffic
+        if traffic is None or changes != traffic.changes:  # another message came or went since
+            return
+        for step, end in traffic.ended(now):
+            self._push(end, "end", step)
+        self._watch(traffic)
 
     def _tell(self, step: int, now: float, *, early: bool) -> None:
         for target, lag, at_start in self._outgoing[step]:
@@ -72,39 +92,14 @@ class _Engine:
         self._count += 1
         heapq.heappush(self._heap, (time, self._count, what, step))
 
+    @property
+    def moves(self) -> Floats:
+        """(n_steps,) seconds, as in Times."""
+        return self.start if self._traffic is None else self._traffic.moves(self.start)
 
-def run_events(plan: Plan, order: Order | None = None) -> tuple[Floats, Floats]:
-    """Start and end of each step of `plan`, both (n_steps,) seconds; it finds the order by itself."""
+
+def run_events(plan: Plan, order: Order | None = None) -> Times:
+    """The times of any `plan`; it finds the order by itself."""
     engine = _Engine(plan)
     engine.run()
-    return engine.start, engine.end
-
-
-def slot_events(graph: Graph, slot_seconds: Floats, edge_seconds: Floats) -> tuple[Floats, Floats]:
-    """As `slot_times`, event by event: the lines are the ranks, the steps their slots."""
-    edges = graph.dependencies
-    offsets = graph.program.rank_offsets
-    return run_events(
-        Plan(slot_seconds, offsets, graph.edge_offsets, graph.source_slot, edges.from_start, edge_seconds)
-    )
-
-
-def simulate_events(program: Program, costs: Costs | None = None, *, messages: MessageRule | None = None) -> Trace:
-    """The trace of `program` under `costs`, event by event: slower than `simulate`, and its reference.
-
-    Args:
-        program: any program that `check` approves; with `messages`, one that has messages.
-        costs: seconds and bytes; `Costs()` if not given.
-        messages: as in `simulate`.
-
-    Raises:
-        ProgramError: if the program is incomplete or cannot finish.
-        CostError: if a cost has the wrong shape.
-        InputError: if there is no such rule of messages.
-    """
-    costs = check_costs(costs)
-    if messages is not None:
-        return trace_of_meetings(program, costs, messages, run_events)
-    graph = graph_of(program)
-    start, end = slot_events(graph, costs.slot_seconds(program), costs.edge_seconds(graph))
-    return Trace(lay_out(graph, costs, start, end), program, modelled_memory(graph, costs, start, end), costs)
+    return Times(engine.start, engine.end, engine.moves)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +13,20 @@ from explorer.core.rules import BACKWARD_MESSAGE
 from explorer.errors import CostError
 
 Floats = npt.NDArray[np.float64]
+
+
+class MessageTimes(NamedTuple):
+    """When messages move, all (n_messages,) float64 seconds, by the graph's `messages`.
+
+    Attributes:
+        begun: when the first byte moves.
+        arrives: when the last has arrived.
+        wait: since it was sent, before the first byte moved.
+    """
+
+    begun: Floats
+    arrives: Floats
+    wait: Floats
 
 
 def check_costs(costs: Costs | None) -> Costs:
@@ -38,7 +54,16 @@ def slot_times(graph: Graph, slot_seconds: Floats, edge_seconds: Floats) -> tupl
     return start, end
 
 
-def lay_out(graph: Graph, costs: Costs, start: Floats, end: Floats, *, step: int = 0, measured: bool = False) -> Events:
+def lay_out(
+    graph: Graph,
+    costs: Costs,
+    start: Floats,
+    end: Floats,
+    *,
+    messages: MessageTimes | None = None,
+    step: int = 0,
+    measured: bool = False,
+) -> Events:
     """The events of slots at these times, and of the messages between them.
 
     Args:
@@ -46,6 +71,7 @@ def lay_out(graph: Graph, costs: Costs, start: Floats, end: Floats, *, step: int
         costs: whose links the messages take.
         start: (n_slots,) seconds.
         end: (n_slots,) seconds.
+        messages: when they move; None: each as soon as it is sent, with its links to itself.
         step: number of the training step.
         measured: whether the slots were really run; the messages are modelled even then.
 
@@ -71,7 +97,8 @@ def lay_out(graph: Graph, costs: Costs, start: Floats, end: Floats, *, step: int
         origin=Origin.MEASURED if measured else Origin.SIMULATED,
     )
     origin = Origin.MODELLED if measured else Origin.SIMULATED
-    return Events.concatenate(actions, _messages(graph, costs, end, step=step, origin=origin))
+    moved = messages or _alone(graph, costs, end)
+    return Events.concatenate(actions, _messages(graph, costs, moved, step=step, origin=origin))
 
 
 def modelled_memory(graph: Graph, costs: Costs, start: Floats, end: Floats, *, step: int = 0) -> MemoryChanges:
@@ -143,13 +170,18 @@ def _weights(graph: Graph, size: Floats, time: float, step: int) -> list[MemoryC
     ]
 
 
-def _messages(graph: Graph, costs: Costs, end: Floats, *, step: int, origin: Origin) -> Events:
+def _alone(graph: Graph, costs: Costs, end: Floats) -> MessageTimes:
+    """Messages that nothing hinders."""
+    leaves = end[graph.source_slot[graph.messages]]
+    return MessageTimes(leaves, leaves + costs.message_seconds(graph), np.broadcast_to(0.0, len(leaves)))
+
+
+def _messages(graph: Graph, costs: Costs, moved: MessageTimes, *, step: int, origin: Origin) -> Events:
     program, edges = graph.program, graph.dependencies
-    seconds = costs.message_seconds(graph)
-    timed = seconds > 0
+    timed = costs.message_seconds(graph) > 0
     rows = graph.messages[timed]
     source, target = edges.source[rows], edges.target[rows]
-    rank, leaves = program.rank_of_action[source], end[graph.source_slot[rows]]
+    rank = program.rank_of_action[source]
     return Events.of(
         step=step,
         rank=rank,
@@ -159,8 +191,9 @@ def _messages(graph: Graph, costs: Costs, end: Floats, *, step: int, origin: Ori
         kind=np.where(edges.message[rows] == BACKWARD_MESSAGE, Kind.SEND_B, Kind.SEND_F),
         slot=graph.source_slot[rows] - program.rank_offsets[rank],
         stream=Stream.SEND,
-        start=leaves,
-        end=leaves + seconds[timed],
+        start=moved.begun[timed],
+        end=moved.arrives[timed],
+        wait=moved.wait[timed],
         bytes=np.rint(costs.bytes_of_messages(graph)[timed]).astype(np.int64),
         peer=program.rank_of_action[target],
         origin=origin,

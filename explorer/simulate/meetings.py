@@ -23,8 +23,10 @@ from explorer.core import (
     refuse_hang,
 )
 from explorer.errors import ProgramError
+from explorer.simulate.engine import run_events
+from explorer.simulate.flows import Flows, flows_of, meet
 from explorer.simulate.layout import Floats, modelled_memory
-from explorer.simulate.plan import Plan, Solver
+from explorer.simulate.plan import Loads, Plan, Solver, Times, with_detours
 
 
 def trace_of_meetings(program: Program, costs: Costs, rule: MessageRule, solve: Solver) -> Trace:
@@ -35,8 +37,7 @@ def trace_of_meetings(program: Program, costs: Costs, rule: MessageRule, solve: 
         CircularWaitError: if its messages wait for each other in a circle.
     """
     meetings = _kept(program, rule)
-    start, end = solve(_plan(meetings, costs), meetings.order)
-    times = _times(meetings, start, end)
+    times = _times(meetings, _solved(meetings, costs, solve))
     memory = modelled_memory(meetings.links, costs, times.start, times.end)
     return Trace(_lay_out(meetings, costs, times), program, memory, costs)
 
@@ -53,11 +54,35 @@ def _kept(program: Program, rule: MessageRule) -> Meetings:
     return meetings
 
 
-def _plan(meetings: Meetings, costs: Costs) -> Plan:
+def _solved(meetings: Meetings, costs: Costs, solve: Solver) -> Times:
+    """The times of the steps, by `solve` where no messages hinder each other on shared links."""
+    flows = flows_of(meetings.links, costs)
+    if flows is None:
+        return solve(_plan(meetings, costs), meetings.order)
+    if solve is not run_events:
+        times = solve(_plan(meetings, costs), meetings.order)
+        if not meet(flows, _sent(meetings, times)[meetings.links.messages[flows.row]]):
+            return times
+    return run_events(_with_loads(meetings, _plan(meetings, costs, flows), flows))
+
+
+def _sent(meetings: Meetings, times: Times) -> Floats:
+    """(n_dependencies,) when what passes along each dependency is sent; of a message, when its ends have met."""
+    sent = times.end[meetings.finish[meetings.links.source_slot]]
+    sent[len(sent) - len(meetings.transfer) :] = times.start[meetings.transfer]
+    return sent
+
+
+def _plan(meetings: Meetings, costs: Costs, flows: Flows | None = None) -> Plan:
+    """The steps without what `flows` take on shared links."""
     program = meetings.program
     seconds = np.zeros(meetings.n_steps)
     seconds[: program.n_slots] = costs.slot_seconds(program)
     by_row = costs.edge_seconds(meetings.links)
+    if flows is not None:
+        shared = meetings.links.messages[flows.row]
+        by_row = by_row.copy()
+        by_row[shared] = meetings.dependencies.lag[shared]
     n_rules = len(by_row) - len(meetings.transfer)
     np.maximum.at(seconds, meetings.transfer, by_row[n_rules:])  # coalesced messages move side by side
     row = meetings.edges.row
@@ -66,7 +91,19 @@ def _plan(meetings: Meetings, costs: Costs) -> Plan:
     return Plan(seconds, lines, meetings.edge_offsets, meetings.edges.source, meetings.edges.from_start, lag)
 
 
-class _Times(NamedTuple):
+def _with_loads(meetings: Meetings, plan: Plan, flows: Flows) -> Plan:
+    """The messages in their transfers; what travels without a send and a receive gets a step of its own."""
+    row = meetings.links.messages[flows.row]
+    transfer = row - (len(meetings.dependencies.source) - len(meetings.transfer))
+    unsent = transfer < 0
+    edge_of = np.full(len(meetings.dependencies.source), -1)
+    edge_of[meetings.edges.row] = np.arange(len(meetings.edges.row))  # those of no row fall on the last, a message's
+    step = meetings.transfer[np.maximum(transfer, 0)]
+    step[unsent] = meetings.n_steps + np.arange(unsent.sum())
+    return with_detours(plan, edge_of[row[unsent]])._replace(loads=Loads(flows, step))
+
+
+class _SlotTimes(NamedTuple):
     """Of each slot: when it started, ended, and had been waiting since; of each message, when it moved."""
 
     start: Floats
@@ -76,7 +113,8 @@ class _Times(NamedTuple):
     arrives: Floats
 
 
-def _times(meetings: Meetings, start: Floats, end: Floats) -> _Times:
+def _times(meetings: Meetings, times: Times) -> _SlotTimes:
+    start, end, moves = times
     slot_start, slot_end = start[meetings.begin], end[meetings.finish]
     since = np.zeros(len(slot_start))
     line = meetings.line_of_slot
@@ -85,7 +123,7 @@ def _times(meetings: Meetings, start: Floats, end: Floats) -> _Times:
     since[order[1:][same]] = slot_end[order[:-1][same]]
     streamed = line >= meetings.program.n_ranks
     since[streamed] = _computed_before(meetings, slot_end)[streamed]
-    return _Times(slot_start, slot_end, since, start[meetings.transfer], end[meetings.transfer])
+    return _SlotTimes(slot_start, slot_end, since, moves[meetings.transfer], end[meetings.transfer])
 
 
 def _computed_before(meetings: Meetings, slot_end: Floats) -> Floats:
@@ -96,7 +134,7 @@ def _computed_before(meetings: Meetings, slot_end: Floats) -> Floats:
     return np.where(before >= program.rank_offsets[program.rank_of_slot], slot_end[before], 0.0)
 
 
-def _lay_out(meetings: Meetings, costs: Costs, times: _Times) -> Events:
+def _lay_out(meetings: Meetings, costs: Costs, times: _SlotTimes) -> Events:
     """One row an action; a message's is from the moment its bytes move, or it is posted, to its end."""
     program = meetings.program
     slot = program.slot_of_action
