@@ -20,8 +20,9 @@ _THIN = (Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B)
 _BROWSER = pathlib.Path(__file__).parent / "browser"
 # read as one module, in this order
 _SCRIPTS = (
-    *("columns.js", "scales.js", "axes.js", "coverage.js", "bars.js", "lines.js", "paint.js"),
-    *("numbers.js", "legend.js", "hover.js", "zoom.js", "timeline.js"),
+    *("columns.js", "lanes.js", "scales.js", "axes.js", "coverage.js", "bars.js", "gaps.js", "lines.js"),
+    *("selection.js", "search.js", "paint.js", "numbers.js", "legend.js", "hover.js", "zoom.js", "drag.js"),
+    *("keys.js", "overview.js", "svg.js", "save.js", "timeline.js"),
 )
 
 
@@ -58,10 +59,16 @@ class Timeline(anywidget.AnyWidget):
         view: `n_ranks`; `whole`, the stretch of time in ms; `top` and `title` of the memory row; `kinds`, the places
             in LEGEND_KINDS of those that occur; `live`, whether more frames follow by themselves.
         zoom: the stretch in ms that the user looks at, or empty for the whole.
+        search: what the user looks for, such as "m5" or "stage 2 B7".
+        selected: what the user has chosen, {} if nothing: `of`, "predicted" or "measured", and either `row`, a place in
+            its columns, or `from` and `to` in ms with `ranks`, the first and the last.
         hidden: what the user has switched off in the legends, as "kind 0" or "rank 0" by place.
         predicted: packed columns; faint where there are measured ones.
         measured: packed columns, or empty.
         lines: packed lines of the memory row, `predicted` and `measured`, with the `ranks` they are of and their unit.
+        gaps: packed idle intervals, or empty.
+        name: of the files that the picture is saved as.
+        frozen: whether there is no kernel to ask for files.
         numbers: measures, each with `name`, `values` and what they are shares `of`.
         note: a line under the picture.
         label: what a screen reader says.
@@ -75,17 +82,22 @@ class Timeline(anywidget.AnyWidget):
 
     look = traitlets.Dict().tag(sync=True)
     view = traitlets.Dict().tag(sync=True)
-    zoom: Any = traitlets.List().tag(sync=True)
-    hidden: Any = traitlets.List().tag(sync=True)
+    zoom: Any = traitlets.List().tag(sync=True, echo_update=False)
+    search = traitlets.Unicode("").tag(sync=True, echo_update=False)
+    selected = traitlets.Dict().tag(sync=True, echo_update=False)
+    hidden: Any = traitlets.List().tag(sync=True, echo_update=False)
     predicted = traitlets.Dict().tag(sync=True)
     measured = traitlets.Dict().tag(sync=True)
     lines = traitlets.Dict().tag(sync=True)
+    gaps = traitlets.Dict().tag(sync=True)
+    name = traitlets.Unicode("pipeline").tag(sync=True)
+    frozen = traitlets.Bool(False).tag(sync=True)
     numbers: Any = traitlets.List().tag(sync=True)
     note = traitlets.Unicode("").tag(sync=True)
     label = traitlets.Unicode("").tag(sync=True)
     stale = traitlets.Bool(False).tag(sync=True)
     seq = traitlets.Int(0).tag(sync=True)
-    painted = traitlets.Int(0).tag(sync=True)
+    painted = traitlets.Int(0).tag(sync=True, echo_update=False)
 
     def __init__(self) -> None:
         super().__init__(

@@ -1,6 +1,7 @@
 // Bars onto a canvas: rectangles with letters, or how much of each pixel column they cover.
 
 const FAINT = 0.26; // opacity of a prediction under measured bars
+const FADED = 0.22; // while others stand out
 const MOST_RECTANGLES = 6000;
 const NARROWEST_RECTANGLE = 2.5; // pixels, on average; below, coverage of each pixel column says more
 
@@ -56,7 +57,7 @@ function drawBars(pen, scales, state, ratio) {
   for (const name of ["predicted", "measured"]) {
     const block = state[name];
     if (!block) continue;
-    pen.globalAlpha = name === "predicted" && state.measured ? FAINT : 1;
+    pen.globalAlpha = (name === "predicted" && state.measured ? FAINT : 1) * (state.found ? FADED : 1);
     const inset = name === "measured" ? 0.05 : 0;
     drawn[name] = eachVisible(block, scales, state, () => {});
     const pixels = (scales.width * state.nRanks) / drawn[name];
@@ -65,7 +66,7 @@ function drawBars(pen, scales, state, ratio) {
       drawCoverage(pen, block, scales, state, ratio, inset);
     } else {
       drawRectangles(pen, block, scales, state, inset);
-      if (pen.globalAlpha === 1) drawLetters(pen, block, scales, state, inset);
+      if (pen.globalAlpha === 1 || state.found) drawLetters(pen, block, scales, state, inset);
     }
   }
   pen.globalAlpha = 1;

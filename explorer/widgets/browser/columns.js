@@ -34,7 +34,7 @@ function readBlock(packed) {
   const { offset, start } = readColumns(packed, ["offset", "start"]);
   const names = ["duration", "wait", "stage", "micro_batch", "origin"];
   const short = Object.fromEntries(names.map((name) => [name, readShort(packed[name], offset)]));
-  return { n: packed.n, longest: packed.longest, offset, start, ...short };
+  return { n: packed.n, longest: packed.longest, end: packed.end, offset, start, ...short };
 }
 
 function readColumns(packed, names) {

@@ -91,6 +91,7 @@ function drawCoverage(pen, block, scales, state, ratio, inset) {
       shareOut(shares, kind * width, block, begin, end, scales.from, perPixel, width);
     }
     const [y, tall] = scales.box(rank, key & 1, inset);
+    if (!tall) continue;
     const top = Math.min(Math.max(0, Math.round(y * ratio)), height - 1);
     const bottom = Math.min(height, Math.max(top + 1, Math.round((y + tall) * ratio)));
     stackColumns(pixels, top * width, width, bottom - top, shares, kinds, state.rgb);

@@ -40,7 +40,8 @@ function textAt(state, x, y) {
   if (within(levels, x, y)) return levelsAt(state, x - levels.left);
   if (!within(lanes, x, y)) return "";
   const bar = barAt(state, x - lanes.left, y - lanes.top);
-  return bar ? describe(bar, state.style) : "";
+  if (bar) return describe(bar, state.style);
+  return describeGap(state, Math.floor((y - lanes.top) / state.scales.lane), state.scales.time(x - lanes.left));
 }
 
 function addHover(canvas, state, signal) {

@@ -1,18 +1,31 @@
-// One canvas: axes, then bars, then lines.
+// One canvas: axes, then idle time, bars, what stands out of them, then lines.
 
 function paint(canvas, state, el) {
   const ratio = window.devicePixelRatio || 1;
   const { pixels } = state;
   if (!pixels) return; // never seen yet
-  const scales = (state.scales = makeScales(state, pixels));
-  const pen = cleanPen(canvas, pixels, ratio);
-  drawAxes(pen, scales, state, isDark() ? state.style.dark : state.style.light);
-  const drawn = inPlot(pen, scales.lanes, () => drawBars(pen, scales, state, ratio));
-  inPlot(pen, scales.levels, () => drawLines(pen, scales, state));
+  state.scales = makeScales(state, pixels);
+  const drawn = drawPicture(cleanPen(canvas, pixels, ratio), state, ratio);
   el.dataset.barsDrawn = drawn.predicted;
   el.dataset.measuredDrawn = drawn.measured;
+  el.dataset.gapsDrawn = drawn.gaps;
   el.dataset.mode = drawn.mode;
   el.dataset.range = state.range.join();
+  state.painted.forEach((react) => react());
+}
+
+// Draws all with any pen, at the scales that the state has; returns what it drew.
+function drawPicture(pen, state, ratio) {
+  const { scales } = state, theme = themeOf(state);
+  drawAxes(pen, scales, state, theme);
+  const drawn = inPlot(pen, scales.lanes, () => {
+    const gaps = drawGaps(pen, scales, state, theme), bars = drawBars(pen, scales, state, ratio);
+    if (state.found) drawFound(pen, scales, state, theme);
+    drawSelection(pen, scales, state, theme);
+    return { ...bars, gaps };
+  });
+  inPlot(pen, scales.levels, () => drawLines(pen, scales, state));
+  return drawn;
 }
 
 function cleanPen(canvas, pixels, ratio) {
@@ -39,3 +52,5 @@ function inPlot(pen, { left, top, width, height }, draw) {
 function isDark() {
   return document.body.dataset.jpThemeLight === "false" || document.body.classList.contains("vscode-dark");
 }
+
+const themeOf = (state) => (isDark() ? state.style.dark : state.style.light);

@@ -5,14 +5,17 @@
 function makeState(model) {
   const style = model.get("look");
   const rgb = style.colors.map((color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)));
-  return { style, rgb, hidden: new Set(model.get("hidden")), sent: {}, pixels: null, scales: null, raster: makeRaster(style.colors.length) };
+  return {
+    style, rgb, hidden: new Set(model.get("hidden")), sent: {}, pixels: null, scales: null, picked: null, region: null, found: null, painted: [],
+    raster: makeRaster(style.colors.length), stripRaster: makeRaster(style.colors.length),
+  };
 }
 
 // Takes over what of the frame is new; a column that was not sent again is the same object.
 function readFrame(model, state) {
   const { n_ranks: nRanks, whole, top, title, kinds } = model.get("view"), zoom = model.get("zoom");
   Object.assign(state, { nRanks, whole, top, title, kinds, range: zoom.length ? state.chosen || zoom : whole });
-  for (const [name, read] of [["predicted", readBlock], ["measured", readBlock], ["lines", readLines]]) {
+  for (const [name, read] of [["predicted", readBlock], ["measured", readBlock], ["lines", readLines], ["gaps", readGaps]]) {
     const packed = model.get(name);
     if (state.sent[name] === packed) continue;
     state.sent[name] = packed;
@@ -76,26 +79,65 @@ function element(name, className, ...children) {
   return made;
 }
 
-function render({ model, el, signal }) {
-  const state = makeState(model);
-  const canvas = element("canvas", "pipeline-canvas"), numbers = element("div", "pipeline-numbers"), note = element("div", "pipeline-note");
-  const repaint = makeRepaint(canvas, state, el), acknowledge = makeAcknowledge(model, el, signal);
-  const zoom = makeZoom(model, state, repaint, signal);
+// A line that only screen readers see.
+function makeSpeech() {
+  const line = element("div", "pipeline-spoken");
+  line.setAttribute("aria-live", "polite");
+  return { line, speak: (text) => { line.textContent = text; } };
+}
+
+// All parts of the picture, in their places.
+function build(model, el, state, signal) {
+  const canvas = element("canvas", "pipeline-canvas"), { line, speak } = makeSpeech(), help = makeHelp();
+  const repaint = makeRepaint(canvas, state, el), zoom = makeZoom(model, state, repaint, signal);
+  const selection = makeSelection(model, state, repaint, speak, signal);
+  const reveal = ({ block, i }) => zoom.reveal(block.start[i], block.start[i] + block.duration[i]);
+  const search = makeSearch(model, state, selection, reveal, repaint, speak), save = makeSave(model, state, speak);
+  const plots = element("div", "pipeline-plots", canvas), overview = makeOverview(state, zoom, signal), card = makeCard(canvas, state);
+  const { toggleHelp } = addKeyboard(canvas, state, { zoom, selection, search, card, help }, signal);
   const toggled = () => {
     for (const [legend, entries] of legends) legend.update(entries(state));
     model.set("hidden", [...state.hidden]);
     model.save_changes();
+    search.look();
     repaint();
   };
-  const legends = [[makeLegend("kind", state, toggled), kindEntries], [makeLegend("rank", state, toggled), rankEntries]];
-  const [[kinds], [ranks]] = legends;
+  const sorts = [["kind", kindEntries], ["cause", causeEntries], ["rank", rankEntries]];
+  const legends = sorts.map(([sort, entries]) => [makeLegend(sort, state, toggled), entries]);
+  const [kinds, causes, ranks] = legends.map(([{ row }]) => row);
+  const numbers = element("div", "pipeline-numbers"), note = element("div", "pipeline-note");
+  const question = makeButton("?", "Keys (key ?)", toggleHelp);
+  const tools = element("div", "pipeline-tools", search.box, ...makeButtons(zoom), save.box, question);
+  const head = element("div", "pipeline-head", element("div", "pipeline-legends", kinds, causes), tools);
+  el.append(numbers, head, plots, overview.box, element("div", "pipeline-foot", note, ranks), help, line);
+  state.painted.push(overview.update, card.place);
+  addHover(canvas, state, signal);
+  addDrag(canvas, state, zoom, selection, signal);
+  addWheel(canvas, el, state, zoom, signal);
+  followSize(canvas, state, el, signal);
+  followTheme(repaint, signal);
+  return { canvas, numbers, note, legends, selection, search, save };
+}
+
+function makeFocusable(canvas, el) {
+  canvas.tabIndex = 0;
+  canvas.setAttribute("role", "application"); // its keys are its own
+  canvas.setAttribute("aria-roledescription", "pipeline timeline");
+  el.dataset.lmSuppressShortcuts = "true"; // JupyterLab leaves our keys alone
   el.classList.add("pipeline-timeline");
   el.setAttribute("role", "figure");
-  const head = element("div", "pipeline-head", kinds.row, makeButtons(zoom));
-  el.append(numbers, head, element("div", "pipeline-plots", canvas), element("div", "pipeline-foot", note, ranks.row));
+}
+
+function render({ model, el, signal }) {
+  const state = makeState(model);
+  const { canvas, numbers, note, legends, selection, search, save } = build(model, el, state, signal);
+  const acknowledge = makeAcknowledge(model, el, signal);
+  makeFocusable(canvas, el);
 
   const show = () => {
     readFrame(model, state);
+    selection.restore();
+    search.look();
     showNumbers(numbers, model.get("numbers"));
     note.textContent = model.get("note");
     for (const [legend, entries] of legends) legend.update(entries(state));
@@ -105,17 +147,12 @@ function render({ model, el, signal }) {
   const listen = (event, react) => {
     model.on(event, react);
     signal.addEventListener("abort", () => model.off(event, react));
-    react();
   };
-  listen("change:label", () => el.setAttribute("aria-label", model.get("label")));
-  listen("change:stale", () => { el.dataset.stale = model.get("stale"); });
-  listen("change:seq", show);
-  addHover(canvas, state, signal);
-  addDrag(canvas, state, zoom, signal);
-  addWheel(canvas, el, state, zoom, signal);
-  addKeyboard(el, zoom, signal);
-  followSize(canvas, state, el, signal);
-  followTheme(repaint, signal);
+  const follow = (name, react) => { listen(`change:${name}`, react); react(); };
+  follow("label", () => [el, canvas].forEach((one) => one.setAttribute("aria-label", model.get("label"))));
+  follow("stale", () => { el.dataset.stale = model.get("stale"); });
+  follow("seq", show);
+  listen("msg:custom", save.receive);
 }
 
 export default { render };

@@ -1,4 +1,4 @@
-// Which stretch of time is shown: wheel, drag, double click, keys and buttons.
+// Which stretch of time is shown: moving it, the wheel, the buttons.
 
 const SMALLEST = 1e-7; // of the whole
 const GESTURE = 400; // ms: a wheel that turns on belongs to what it began over
@@ -24,6 +24,14 @@ function makeZoom(model, state, repaint, signal) {
     by(share) { // to the right
       const [from, to] = state.range, shift = share * (to - from);
       show([from + shift, to + shift]);
+    },
+
+    // makes [from, to] of a bar seen: moves there if it is outside, and closer if it could not be told from a line
+    reveal(start, end) {
+      const [from, to] = state.range, seen = ((end - start) / (to - from)) * state.scales.width;
+      if (seen >= 3 && start >= from && end <= to) return;
+      const span = seen < 3 ? ((end - start) * state.scales.width) / 24 || to - from : to - from;
+      show([(start + end - span) / 2, (start + end + span) / 2]);
     },
     // `factor` < 1 shows less; what is at `at` stays where it is
     around(factor, at = (state.range[0] + state.range[1]) / 2) {
@@ -55,67 +63,18 @@ function timeAt(canvas, state, event) {
   return state.scales.time(event.clientX - canvas.getBoundingClientRect().left - state.scales.lanes.left);
 }
 
-// Drag moves; with Shift it chooses the stretch to show. Double click shows all.
-function addDrag(canvas, state, zoom, signal) {
-  let drag = null;
-  const band = document.createElement("div");
-  band.className = "pipeline-band";
-  canvas.after(band);
-  canvas.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0 || !state.scales) return;
-    canvas.setPointerCapture(event.pointerId);
-    drag = { x: event.clientX, at: timeAt(canvas, state, event), range: state.range, choose: event.shiftKey };
-  }, { signal });
-  canvas.addEventListener("pointermove", (event) => {
-    if (!drag) return;
-    const by = event.clientX - drag.x;
-    if (drag.choose) {
-      const left = drag.x - canvas.getBoundingClientRect().left;
-      Object.assign(band.style, { display: "block", left: `${Math.min(left, left + by)}px`, width: `${Math.abs(by)}px` });
-    } else {
-      zoom.show(drag.range.map((time) => time - by / state.scales.perMs));
-    }
-  }, { signal });
-  const end = (event) => {
-    if (drag && drag.choose && Math.abs(event.clientX - drag.x) > 3) {
-      zoom.show([drag.at, timeAt(canvas, state, event)].sort((a, b) => a - b));
-    }
-    drag = null;
-    band.style.display = "none";
-  };
-  canvas.addEventListener("pointerup", end, { signal });
-  canvas.addEventListener("pointercancel", () => { drag = null; band.style.display = "none"; }, { signal });
-  canvas.addEventListener("dblclick", zoom.all, { signal });
-}
-
-function addKeyboard(el, zoom, signal) {
-  const actions = {
-    ArrowLeft: () => zoom.by(-0.15), ArrowRight: () => zoom.by(0.15), Home: zoom.all, 0: zoom.all,
-    "+": () => zoom.around(0.6), "=": () => zoom.around(0.6), "-": () => zoom.around(1 / 0.6),
-  };
-  el.tabIndex = 0;
-  el.dataset.lmSuppressShortcuts = "true"; // JupyterLab leaves our keys alone
-  el.addEventListener("keydown", (event) => {
-    if (event.target !== el || event.ctrlKey || event.metaKey || event.altKey || !actions[event.key]) return;
-    event.preventDefault();
-    event.stopPropagation();
-    actions[event.key]();
-  }, { signal });
+function makeButton(text, title, act) {
+  const button = element("button", "pipeline-button");
+  Object.assign(button, { type: "button", textContent: text, title });
+  button.setAttribute("aria-label", title.split(" (")[0]);
+  button.addEventListener("click", act);
+  return button;
 }
 
 function makeButtons(zoom) {
-  const row = document.createElement("div");
-  row.className = "pipeline-tools";
-  for (const [text, title, act] of [
-    ["−", "Zoom out (key −; Ctrl and wheel, or the wheel alone after a click)", () => zoom.around(1 / 0.6)],
-    ["+", "Zoom in (key +; Ctrl and wheel, or the wheel alone after a click)", () => zoom.around(0.6)],
-    ["Fit", "Show all (key 0, or double click)", zoom.all],
-  ]) {
-    const button = document.createElement("button");
-    Object.assign(button, { type: "button", textContent: text, title });
-    button.setAttribute("aria-label", title.split(" (")[0]);
-    button.addEventListener("click", act);
-    row.append(button);
-  }
-  return row;
+  return [
+    makeButton("−", "Zoom out (key −; Ctrl and wheel, or the wheel alone after a click)", () => zoom.around(1 / 0.6)),
+    makeButton("+", "Zoom in (key +; Ctrl and wheel, or the wheel alone after a click)", () => zoom.around(0.6)),
+    makeButton("Fit", "Show all (key 0, or double click)", zoom.all),
+  ];
 }
