@@ -35,6 +35,9 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
         phases as phases,
     )
     from explorer.analysis import (
+        residuals as residuals,
+    )
+    from explorer.analysis import (
         throughput as throughput,
     )
     from explorer.core import (
@@ -137,6 +140,10 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.lowering import group_messages as group_messages
     from explorer.lowering import one_group_per_peer as one_group_per_peer
     from explorer.lowering import split_backward as split_backward
+    from explorer.planner import Difference as Difference
+    from explorer.planner import comparison as comparison
+    from explorer.planner import explain_difference as explain_difference
+    from explorer.planner import sweep as sweep
     from explorer.schedules import register as register
     from explorer.schedules import schedule as schedule
     from explorer.schedules import schedules as schedules
@@ -151,6 +158,7 @@ _HOME = {
         ("behind_messages", "in_flight_over_time", "items", "memory_over_time", "peak_bytes", "phases", "throughput"),
         "analysis",
     ),
+    **dict.fromkeys(("residuals",), "analysis"),
     **dict.fromkeys(("Action", "Category", "Costs", "Events", "Kind", "MemoryChanges", "Origin"), "core"),
     **dict.fromkeys(("Overlap", "Placement", "Program", "Trace", "Waits", "check", "node_links"), "core"),
     **dict.fromkeys(("ExplorerError",), "errors"),
@@ -160,6 +168,7 @@ _HOME = {
     **dict.fromkeys(("from_frame", "from_grid", "load", "save", "to_grid"), "io"),
     **dict.fromkeys(("Cure", "MessageReport", "add_messages", "check_messages"), "lowering"),
     **dict.fromkeys(("group_messages", "one_group_per_peer", "split_backward"), "lowering"),
+    **dict.fromkeys(("Difference", "comparison", "explain_difference", "sweep"), "planner"),
     **dict.fromkeys(("register", "schedule", "schedules", "unregister"), "schedules"),
     **dict.fromkeys(("simulate", "simulate_events"), "simulate"),
     **dict.fromkeys(("Explorer", "explore"), "widgets"),
