@@ -140,6 +140,15 @@ class Recorder(Hook):
         return self._started
 
     @property
+    def step_progress(self) -> tuple[int, float]:
+        """The step that runs, or ran last, and how much of it is done, from 0 to 1, counted in slots."""
+        with self._lock:
+            if self._step is None or self._program is None:
+                return max(len(self._losses) - 1, 0), float(bool(self._losses))
+            done = np.count_nonzero(~np.isnan(self._step.seconds))
+            return self._step.number, done / max(self._program.n_slots, 1)
+
+    @property
     def losses(self) -> list[float]:
         """The loss of each step that is over."""
         with self._lock:

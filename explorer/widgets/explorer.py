@@ -21,12 +21,16 @@ from explorer.widgets.panel import RunPanel
 from explorer.widgets.picture import Frame, Picture
 from explorer.widgets.runner import Job, Runner
 from explorer.widgets.settings import Prediction, Settings
+from explorer.widgets.where import KERNEL, PROCESSES
 
 if TYPE_CHECKING:
     from explorer.execute import Run
 
 PREDICTED = "Predicted from the costs set here"
-MEASURED = "virtual ranks: measured operations, modelled placement and links"
+MEASURED = {
+    KERNEL: "virtual ranks: measured operations, modelled placement and links",
+    PROCESSES: "real clocks: a process a rank, gloo on this machine",
+}
 _FAINT = "Faint: predicted from the costs this run measured"
 _MOST_ON_CHANGE = 2000  # actions of a run that begins by itself
 _P = ParamSpec("_P")
@@ -61,7 +65,14 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
 
     _closed = True  # until it is complete
 
-    def __init__(self, settings: Settings, own: OwnModel | None = None, *, run_on_change: bool = True) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        own: OwnModel | None = None,
+        *,
+        run_on_change: bool = True,
+        backend: str | None = None,
+    ) -> None:
         self._lock = threading.RLock()
         self._own = own
         self.prediction: Prediction | None = None
@@ -69,7 +80,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self._shown: Job | None = None  # the run in the picture; None: the prediction alone
         look = Look()
         self.controls = Controls(settings, titles(own), look)
-        self.panel = RunPanel(look, run_on_change=run_on_change)
+        self.panel = RunPanel(look, run_on_change=run_on_change, backend=backend)
         self._picture = Picture(self._lock)
         self._runner = Runner(
             on_start=self._begin,
@@ -84,6 +95,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self.controls.on_change(self._changed)
         self.panel.run.on_click(self._run_clicked)
         self.panel.stop.on_click(self._stop_clicked)
+        self.panel.where.control.observe(self._moved, "value")
 
     @property
     def timeline(self) -> Any:
@@ -120,10 +132,18 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             self.controls.fields[name].clear()
         legal = self._predict()
         if reruns(name):
-            if self._runner.stop() and legal:
-                self.panel.tell(f"The run was stopped, for its numbers were changed. {PREDICTED}")
-            if legal and self.panel.on_change.value:
-                self._run_if_small()
+            self._rerun(legal)
+
+    @_shown_in_app
+    def _moved(self, _change: Any) -> None:
+        if not self.panel.where.following:
+            self._rerun(self._predict())
+
+    def _rerun(self, legal: bool) -> None:
+        if self._runner.stop() and legal:
+            self.panel.tell(f"The run was stopped, for its numbers were changed. {PREDICTED}")
+        if legal and self.panel.on_change.value:
+            self._run_if_small()
 
     @_shown_in_app
     def _stale(self, error: ExplorerError) -> None:
@@ -146,6 +166,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         trace = self.prediction.trace
         self._picture.mark_stale(False)
         self.panel.possible(True)
+        self.panel.where.follow(trace.n_ranks)
         self.panel.tell(PREDICTED)
         self.panel.progress(0.0)
         said = numbers(trace, None)
@@ -175,8 +196,9 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
     def _submit(self, *, at_once: bool) -> None:
         if self.prediction is not None:
             settings = self.controls.settings()
-            start = starter(settings, self.prediction, self._own)
-            self._runner.submit(Job(settings, self.prediction, start), at_once=at_once)
+            backend = self.panel.where.backend
+            start = starter(settings, self.prediction, self._own, backend)
+            self._runner.submit(Job(settings, self.prediction, start, backend), at_once=at_once)
             self.panel.running(True)
 
     @_shown_in_app
@@ -185,7 +207,8 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self.panel.fail("")
         self.panel.progress(0.0)
         self.panel.running(True)
-        self.panel.tell(f"Preparing {self._title(job)}: loading torch, building the model, warming up")
+        ranks = ", its ranks' processes" if job.backend == PROCESSES else ""
+        self.panel.tell(f"Preparing {self._title(job)}: loading torch{ranks}, building the model, warming up")
 
     @_shown_in_app
     def _follow(self, job: Job) -> None:
@@ -193,8 +216,8 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         if job is not self._shown or predicted is None:
             return
         measured = job.recorder.trace()
-        self.panel.progress(job.recorder.progress)
-        self.panel.tell(f"Running {self._title(job)} · {MEASURED}. {_FAINT}")
+        self._count_steps(job)
+        self.panel.tell(f"Running {self._title(job)} · {_measured(job)}. {_FAINT}")
         losses = job.recorder.losses
         said = numbers(predicted.step(0), measured.step(len(losses) - 1) if losses else None, losses)
         self._show_run(predicted, measured, said, live=True)
@@ -206,13 +229,13 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             return
         if run is not None:
             self.run = run
-            self.panel.progress(1.0)
-            self.panel.tell(f"Ran {self._title(job)} · {MEASURED}. {_FAINT}")
+            self._count_steps(job)
+            self.panel.tell(f"Ran {self._title(job)} · {_measured(job)}. {_FAINT}")
             predicted = run.predicted or job.prediction.trace
             said = numbers(predicted.step(0), run.trace, run.losses, _parity(run))
             self._show_run(predicted, run.trace, said)
         elif isinstance(error, RunStopped):
-            self.panel.tell(f"Stopped at {job.recorder.progress:.0%} · {MEASURED}. {_FAINT}")
+            self.panel.tell(f"Stopped at {job.recorder.progress:.0%} · {_measured(job)}. {_FAINT}")
         elif error is not None:
             self._failed(error)
 
@@ -220,6 +243,10 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         if not (isinstance(error, InputError) and self.controls.explain(error)):
             self.panel.fail(sentence(error))
         self.panel.tell("The run failed; the picture shows what was measured until then, if anything")
+
+    def _count_steps(self, job: Job) -> None:
+        step, done = job.recorder.step_progress
+        self.panel.progress(done, f"Step {step + 1} of {job.settings.n_steps}")
 
     def _title(self, job: Job) -> str:
         return titles(self._own)[job.settings.model].split(":")[0] if job.settings.model != OWN else "your model"
@@ -230,7 +257,8 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         spans = [float(trace.events.end.max(initial=0.0)) for trace in (predicted, measured)]
         shown = measured if len(measured.events) else None
         whole = _calm(max(spans), spans[0]) if live else max(spans)
-        self._picture.show(Frame(predicted, shown, _label(predicted, MEASURED, said), whole, said, live))
+        origin = MEASURED[PROCESSES if measured.clock == "real" else KERNEL]
+        self._picture.show(Frame(predicted, shown, _label(predicted, origin, said), whole, said, live))
 
 
 def sentence(error: BaseException) -> str:
@@ -239,6 +267,12 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, ExplorerError):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _measured(job: Job) -> str:
+    """Where the times of a run come from, and how it came to start."""
+    start = job.recorder.start
+    return MEASURED[job.backend] + (f"; {start}" if start else "")
 
 
 def _label(trace: Trace, origin: str, said: tuple[Number, ...]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from explorer.execute import READY_MODELS
 from explorer.widgets.settings import Prediction, Settings
+from explorer.widgets.where import KERNEL
 
 if TYPE_CHECKING:
     from explorer.execute import Run
@@ -44,14 +45,17 @@ def titles(own: OwnModel | None) -> dict[str, str]:
     return {OWN: own.title, **READY_MODELS} if own else dict(READY_MODELS)
 
 
-def starter(settings: Settings, prediction: Prediction, own: OwnModel | None) -> Callable[[list[Any]], Run]:
+def starter(
+    settings: Settings, prediction: Prediction, own: OwnModel | None, backend: str
+) -> Callable[[list[Any]], Run]:
     """What runs the model of `settings` when given its hooks; torch is imported there and not before."""
 
     def start(hooks: list[Any]) -> Run:
         from explorer.execute import execute, ready_model
 
         program = prediction.program
-        common: dict[str, Any] = {"n_steps": settings.n_steps, "links": settings.links(), "hooks": hooks}
+        links = settings.links() if backend == KERNEL else None  # between processes they are the machine's own
+        common: dict[str, Any] = {"n_steps": settings.n_steps, "links": links, "hooks": hooks, "backend": backend}
         if settings.model == OWN and own is not None:
             given = {"optimizer": own.optimizer, "split_points": own.split_points}
             return execute(program, own.model, own.batch, loss=own.loss, **given, **common)

@@ -12,6 +12,7 @@ from explorer.execute import READY_MODELS
 from explorer.schedules import REGISTRY
 from explorer.widgets.models import OwnModel
 from explorer.widgets.settings import Settings
+from explorer.widgets.where import KERNEL, PROCESSES
 
 
 def read_own_model(model: Any, given: Mapping[str, Any]) -> OwnModel | None:
@@ -49,6 +50,17 @@ def read_settings(model: str | None, given: Mapping[str, Any]) -> Settings:
     for name in ("n_ranks", "n_micro_batches", "n_steps", "n_chunks"):
         _check_count(name, getattr(settings, name))
     return settings
+
+
+def read_backend(backend: str | None) -> str | None:
+    """Where ranks of a run work.
+
+    Raises:
+        InputError: if that is no place.
+    """
+    if backend is not None:
+        _check_choice("backend", backend, [KERNEL, PROCESSES])
+    return backend
 
 
 def _check_choice(name: str, value: object, known: list[str]) -> None:

@@ -7,6 +7,7 @@ import html
 import ipywidgets
 
 from explorer.widgets.look import Look
+from explorer.widgets.where import Where
 
 
 class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
@@ -16,21 +17,29 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         run: button.
         stop: button.
         on_change: the switch.
+        where: ranks work.
     """
 
-    def __init__(self, look: Look, *, run_on_change: bool) -> None:
+    def __init__(self, look: Look, *, run_on_change: bool, backend: str | None = None) -> None:
         narrow = ipywidgets.Layout(width="110px")
         self.run = ipywidgets.Button(description="Run", icon="play", button_style="primary", layout=narrow)
         self.stop = ipywidgets.Button(description="Stop", icon="stop", disabled=True, layout=narrow)
         self.on_change = ipywidgets.Checkbox(
             run_on_change, description="Run on change", indent=False, layout=ipywidgets.Layout(width="140px")
         )
-        self._progress = ipywidgets.FloatProgress(0.0, min=0.0, max=1.0, layout=ipywidgets.Layout(width="180px"))
+        self.where = Where(look, chosen=backend)
+        self._progress = ipywidgets.FloatProgress(
+            0.0,
+            min=0.0,
+            max=1.0,
+            layout=ipywidgets.Layout(width="250px"),
+            style={"description_width": "90px"},
+        )
         self._status = look.text("pipeline-status")
         self._error = look.text("pipeline-explanation")
-        parts = [self.run, self.stop, self.on_change, self._progress]
+        parts = [self.run, self.stop, self.on_change, self.where, self._progress]
         row = ipywidgets.HBox(parts, layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"))
-        super().__init__([row, self._error, self._status], layout=look.plain)
+        super().__init__([row, self.where.note, self._error, self._status], layout=look.plain)
         self.add_class("pipeline-run")
         self.fail("")
 
@@ -60,9 +69,11 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         if self._error.value != value:
             self._error.value = value
 
-    def progress(self, done: float) -> None:
-        """How much of the run is done, 0 to 1."""
+    def progress(self, done: float, words: str = "") -> None:
+        """How much of a step is done, 0 to 1, and which step that is."""
         self._progress.value = done
+        if self._progress.description != words:
+            self._progress.description = words
 
     def running(self, runs: bool) -> None:
         """Whether a run goes on, so that Stop has something to stop."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from explorer.errors import RunStopped
 from explorer.execute import Hook, Recorder, Stop
 from explorer.widgets.settings import Prediction, Settings
+from explorer.widgets.where import KERNEL
 
 if TYPE_CHECKING:
     from explorer.execute import Run
@@ -30,6 +31,7 @@ class Job:
         settings: of the controls when it was.
         prediction: from the controls, with the program to run.
         start: runs it, given the hooks, and returns the Run.
+        backend: where its ranks work.
         recorder: follows it.
         stop: ends it.
     """
@@ -37,6 +39,7 @@ class Job:
     settings: Settings
     prediction: Prediction
     start: Callable[[list[Any]], Run]
+    backend: str = KERNEL
     recorder: Recorder = field(default_factory=Recorder)
     stop: Stop = field(default_factory=Stop)
 

@@ -101,7 +101,7 @@ def write_notebook(folder: Path, name: str, cells: list[str]) -> None:
 @pytest.fixture
 def app(lab: Lab) -> Page:
     """The app as it opens, in a notebook of its own."""
-    write_notebook(lab.folder, "app.ipynb", ["import explorer as ex\napp = ex.explore()\napp", "1+1"])
+    write_notebook(lab.folder, "app.ipynb", ["import explorer as ex\napp = ex.explore(backend='kernel')\napp", "1+1"])
     page = lab.open("app.ipynb")
     page.run_cell(0)
     page.await_painted(1)

@@ -47,7 +47,7 @@ def test_illegal_number_is_explained_and_set_right_by_its_button(app: Page) -> N
 
 
 def test_stop_ends_a_run_while_the_kernel_answers(lab: Lab) -> None:
-    cells = ["import explorer as ex\nex.explore(n_steps=200, run_on_change=False)", "1+1"]
+    cells = ["import explorer as ex\nex.explore(n_steps=200, run_on_change=False, backend='kernel')", "1+1"]
     write_notebook(lab.folder, "stop.ipynb", cells)
     page = lab.open("stop.ipynb")
     page.run_cell(0)
@@ -88,7 +88,7 @@ print("the kernel knows", len(app.timeline.zoom), "ends")"""
 
 
 def test_a_zoom_stays_over_a_reload_and_ends_with_other_numbers(lab: Lab) -> None:
-    cells = ["import explorer as ex\napp = ex.explore(run_on_change=False)\napp", _KNOWS_ZOOM]
+    cells = ["import explorer as ex\napp = ex.explore(run_on_change=False, backend='kernel')\napp", _KNOWS_ZOOM]
     write_notebook(lab.folder, "zoom.ipynb", cells)
     app = lab.open("zoom.ipynb")
     app.run_cell(0)
@@ -129,7 +129,8 @@ def test_a_double_click_shows_the_whole_of_the_newest_picture(app: Page) -> None
 
 
 def test_a_zoom_stays_while_a_run_streams(lab: Lab) -> None:
-    write_notebook(lab.folder, "stream.ipynb", ["import explorer as ex\nex.explore(n_steps=200, run_on_change=False)"])
+    cell = "import explorer as ex\nex.explore(n_steps=200, run_on_change=False, backend='kernel')"
+    write_notebook(lab.folder, "stream.ipynb", [cell])
     page = lab.open("stream.ipynb")
     page.run_cell(0)
     page.await_painted(1)
