@@ -136,6 +136,7 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.lowering import Cure as Cure
     from explorer.lowering import MessageReport as MessageReport
     from explorer.lowering import add_messages as add_messages
+    from explorer.lowering import add_updates as add_updates
     from explorer.lowering import check_messages as check_messages
     from explorer.lowering import group_messages as group_messages
     from explorer.lowering import one_group_per_peer as one_group_per_peer
@@ -167,7 +168,7 @@ _HOME = {
     **dict.fromkeys(("memory", "timeline", "timeline_and_memory", "write_html"), "figures"),
     **dict.fromkeys(("from_frame", "from_grid", "load", "save", "to_grid"), "io"),
     **dict.fromkeys(("Cure", "MessageReport", "add_messages", "check_messages"), "lowering"),
-    **dict.fromkeys(("group_messages", "one_group_per_peer", "split_backward"), "lowering"),
+    **dict.fromkeys(("add_updates", "group_messages", "one_group_per_peer", "split_backward"), "lowering"),
     **dict.fromkeys(("Difference", "comparison", "explain_difference", "sweep"), "planner"),
     **dict.fromkeys(("register", "schedule", "schedules", "unregister"), "schedules"),
     **dict.fromkeys(("simulate", "simulate_events"), "simulate"),

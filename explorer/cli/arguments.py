@@ -6,9 +6,9 @@ import argparse
 import math
 import sys
 import warnings
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
-from explorer.core import Program
+from explorer.core import LinkSharing, Program, node_links
 from explorer.errors import InputError
 from explorer.schedules import schedule
 from explorer.schedules.options import read_options
@@ -75,6 +75,37 @@ def add_link(parser: argparse.ArgumentParser) -> None:
     """The flags of the links between ranks."""
     parser.add_argument("--latency", type=number, default=0.0, metavar="S", help="seconds of an empty message (0)")
     parser.add_argument("--bandwidth", type=number, default=float("inf"), metavar="B", help="bytes a second (no limit)")
+
+
+def add_nodes(parser: argparse.ArgumentParser) -> None:
+    """The flags of links that ranks share."""
+    parser.add_argument(
+        "--ranks-per-node",
+        type=whole,
+        default=0,
+        metavar="N",
+        help="ranks that share a node's way out and way in; 0: no message hinders another (0)",
+    )
+    parser.add_argument(
+        "--sharing", choices=get_args(LinkSharing), default="fair", help="how messages share a link (fair)"
+    )
+
+
+def links_of(arguments: argparse.Namespace, n_ranks: int) -> dict[str, Any]:
+    """What the flags of links say of `n_ranks`, as arguments of Costs.
+
+    Raises:
+        InputError: if a node would have fewer than no ranks.
+    """
+    a_node = arguments.ranks_per_node
+    if a_node < 0:
+        raise InputError(f"--ranks-per-node is a whole number of at least 0; got {a_node}; try 8")
+    return {
+        "latency": arguments.latency,
+        "bandwidth": arguments.bandwidth,
+        "links": node_links(n_ranks, ranks_per_node=a_node) if a_node else None,
+        "sharing": arguments.sharing,
+    }
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

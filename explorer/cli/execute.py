@@ -7,7 +7,7 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
-from explorer.cli.arguments import Commands, add_link, add_output, add_program, program_of, whole
+from explorer.cli.arguments import Commands, add_link, add_nodes, add_output, add_program, links_of, program_of, whole
 from explorer.cli.output import report, size_of, to_json
 from explorer.errors import InputError
 from explorer.figures.units import bytes_unit
@@ -35,6 +35,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--model", default="mlp", choices=list(READY_MODELS), help="what is trained (mlp)")
     parser.add_argument("--steps", type=whole, default=1, metavar="N", help="training steps (1)")
     add_link(parser)
+    add_nodes(parser)
     add_output(parser)
     parser.set_defaults(command=run)
 
@@ -69,7 +70,7 @@ def _train(program: Program, arguments: argparse.Namespace) -> Run:
     from explorer.core import Costs
     from explorer.execute import execute, ready_model
 
-    links = Costs(latency=arguments.latency, bandwidth=arguments.bandwidth)
+    links = Costs(**links_of(arguments, program.n_ranks))
     is_free = arguments.latency == 0 and math.isinf(arguments.bandwidth)
     model = ready_model(arguments.model, n_stages=program.n_stages, n_micro_batches=program.n_micro_batches)
     return execute(

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import math
 
-from explorer.cli.arguments import Commands, add_link, add_order, add_output, add_program, number, program_of
+from explorer.cli.arguments import (
+    Commands,
+    add_link,
+    add_nodes,
+    add_order,
+    add_output,
+    add_program,
+    links_of,
+    number,
+    program_of,
+)
 from explorer.cli.output import report, size_of, to_json
-from explorer.core import Program
+from explorer.core import Kind, Program, Trace
+from explorer.core.metrics import step_seconds
+from explorer.figures.units import time_unit
 
 
 def add(commands: Commands) -> None:
@@ -17,7 +30,15 @@ def add(commands: Commands) -> None:
     parser.add_argument("--forward", type=number, default=1.0, metavar="S", help="seconds of a stage's forward (1)")
     parser.add_argument("--backward", type=number, metavar="S", help="seconds of a stage's backward (twice forward)")
     add_link(parser)
+    add_nodes(parser)
     parser.add_argument("--message-bytes", type=number, default=0.0, metavar="B", help="bytes of a message (0)")
+    parser.add_argument(
+        "--optimizer",
+        type=number,
+        default=0.0,
+        metavar="S",
+        help="seconds of a stage's update, behind the makespan (0)",
+    )
     add_output(parser)
     parser.set_defaults(command=run)
 
@@ -25,23 +46,50 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, print, and write the page if one is wanted."""
     from explorer.core import Costs
+    from explorer.lowering import add_updates
     from explorer.simulate import simulate
+
+    program = program_of(arguments)
+    if arguments.optimizer:
+        program = add_updates(program)
 
     costs = Costs(
         forward=arguments.forward,
         backward=arguments.backward,
-        latency=arguments.latency,
-        bandwidth=arguments.bandwidth,
         message_bytes=arguments.message_bytes,
+        optimizer=arguments.optimizer,
+        **links_of(arguments, program.n_ranks),
     )
-    trace = simulate(program_of(arguments), costs)
-    values = to_json({**trace.summary(), **size_of(trace)})
+    trace = simulate(program, costs)
+    values = to_json({**trace.summary(), "step_seconds": step_seconds(trace.events), **size_of(trace)})
     if arguments.html is not None:
         from explorer.figures import timeline_and_memory, write_html
 
         write_html(timeline_and_memory(trace), arguments.html, title=f"{trace.program.name} – Pipeline Explorer")
-    print(values if arguments.json else report(trace) + _share(trace.program) + _few(trace.program))
+    print(values if arguments.json else report(trace) + _notes(trace, arguments))
     return 0
+
+
+def _notes(trace: Trace, arguments: argparse.Namespace) -> str:
+    """What else is to be said, each in a sentence."""
+    return _optimizer(trace) + _nodes(arguments) + _share(trace.program) + _few(trace.program)
+
+
+def _optimizer(trace: Trace) -> str:
+    """How long a step is with its updates, which the makespan leaves out."""
+    if not (trace.program.kind == Kind.U).any():
+        return ""
+    unit = time_unit(trace.makespan, trace.clock)
+    return (
+        f"\nwith the optimizer, which the makespan leaves out, a step takes {unit.show(step_seconds(trace.events))}\n"
+    )
+
+
+def _nodes(arguments: argparse.Namespace) -> str:
+    """That links are shared for nothing where bytes take no time."""
+    if not arguments.ranks_per_node or (arguments.message_bytes and math.isfinite(arguments.bandwidth)):
+        return ""
+    return "\nmessages hinder each other only where their bytes take time: give --message-bytes and --bandwidth\n"
 
 
 def _share(program: Program) -> str:

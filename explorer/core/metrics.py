@@ -76,6 +76,13 @@ def rank_times(events: Events, n_ranks: int) -> RankTimes:
     return times
 
 
+def step_seconds(events: Events) -> float:
+    """Seconds from the first start to the end of the last optimizer update: a step's makespan, and what follows it."""
+    rows = among(events.kind, *COMPUTE_KINDS, Kind.G, Kind.U) & (events.stream == Stream.COMPUTE)
+    start, end = events.start[rows], events.end[rows]
+    return float(end.max() - start.min()) if len(end) else 0.0
+
+
 def compute_rows(events: Events) -> Ints:
     """Indices of the rows that keep a rank's device busy within a step, ordered by rank, then start."""
     rows = np.flatnonzero(among(events.kind, *COMPUTE_KINDS, Kind.G) & (events.stream == Stream.COMPUTE))

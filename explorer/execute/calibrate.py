@@ -112,6 +112,8 @@ def costs_of(program: Program, bench: Bench, probe: Probe, links: Costs | None) 
         parameter_bytes=np.array([sum(p.nbytes for p in model.of_stage(s)) for s in range(n_stages)], float),
         latency=links.latency,
         bandwidth=links.bandwidth,
+        links=links.links,
+        sharing=links.sharing,
         message_bytes=links.message_bytes if np.any(links.message_bytes) else own_messages,
     )
 

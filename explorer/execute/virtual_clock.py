@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from explorer.core import Costs, Events, Graph, Kind, MemoryChanges, Origin, Trace
 from explorer.execute.hooks import Message
-from explorer.simulate import lay_out, simulate, slot_times
+from explorer.simulate import lay_out, simulate, time_slots
 
 Floats = npt.NDArray[np.float64]
 _Table = TypeVar("_Table", Events, MemoryChanges)
@@ -78,8 +78,8 @@ def lay_step(graph: Graph, links: Costs, step: Step) -> LaidStep:
     run in an order of dependency, so that what has run never waits for what has not.
     """
     done = ~np.isnan(step.seconds)
-    start, end = slot_times(graph, np.where(done, step.seconds, 0.0), links.edge_seconds(graph))
-    events = lay_out(graph, links, start, end, step=step.number, measured=True)
+    start, end, moved = time_slots(graph, links, np.where(done, step.seconds, 0.0), ran=done)
+    events = lay_out(graph, links, start, end, messages=moved, step=step.number, measured=True)
     slot = graph.program.rank_offsets[events.rank] + events.slot
     events = shift(events.take(done[slot]), step.begin)
     start, end = (np.where(done, time + step.begin, np.nan) for time in (start, end))

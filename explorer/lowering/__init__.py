@@ -5,11 +5,13 @@ from explorer.lowering.check import check_messages
 from explorer.lowering.groups import group_messages, one_group_per_peer
 from explorer.lowering.report import Cure, MessageReport
 from explorer.lowering.split import split_backward
+from explorer.lowering.updates import add_updates
 
 __all__ = [
     "Cure",
     "MessageReport",
     "add_messages",
+    "add_updates",
     "check_messages",
     "group_messages",
     "one_group_per_peer",

@@ -38,10 +38,12 @@ _MESSAGES = [
     ("rendezvous", "rendezvous"),
     ("coalesced groups", "coalesced"),
 ]
+_SHARING = [("fairly: equal parts", "fair"), ("one after the other", "queue")]
 _RECOMPUTE = [("inputs: B or I", "inputs"), ("both: I and W each", "both")]
 _AS_THEY_ARE = (
     *("weight_share", "overlap_share", "recompute", "recompute_for"),
     *("jitter", "seed", "slow_rank", "slow_factor", "late_action", "messages"),
+    *("ranks_per_node", "sharing"),
 )
 _RERUNS = ("model", "schedule", "options", "n_ranks", "n_chunks", "n_micro_batches")
 
@@ -76,6 +78,9 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
             "slow_rank": _counter("Slow rank", settings.slow_rank, 63, look, least=0),
             "slow_factor": _linear("Takes × as long", settings.slow_factor, 4.0, 0.1, look, least=1.0),
             "late_action": _text("Late action", settings.late_action, look, "2F3"),
+            "update": _linear("Optimizer, ms", settings.update * _MS, 100.0, 1.0, look),
+            "ranks_per_node": _counter("Ranks a node", settings.ranks_per_node, 16, look, least=0),
+            "sharing": _dropdown("Links shared", _SHARING, settings.sharing, look),
             "messages": _dropdown("Messages", _MESSAGES, settings.messages, look),
             "late": _linear("Late by, ms", settings.late * _MS, 200.0, 1.0, look),
         }
@@ -95,6 +100,7 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
         self.fields["schedule"].control.observe(self._follow_schedule, "value")
         self.fields["n_chunks"].control.observe(self._note_chunks, "value")
         self.fields["forward"].say("of a rank's share, a micro-batch")
+        self.fields["update"].say("of a rank, once a step, behind the makespan; a run measures its own")
         self.describe()
 
     def settings(self) -> Settings:
@@ -107,6 +113,7 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
             message_bytes=value["message_bytes"] * _MB,
             fixed=value["fixed"] / _MS,
             late=value["late"] / _MS,
+            update=value["update"] / _MS,
             **{name: value[name] for name in _AS_THEY_ARE},
         )
 
@@ -135,6 +142,22 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
         limited = math.isfinite(self.fields["bandwidth"].value)
         self.fields["message_bytes"].say("of the prediction; a run knows its own" if limited else "")
         show(self.fields["message_bytes"], limited)
+        self._describe_nodes(ranks, limited)
+
+    def _describe_nodes(self, n_ranks: int, limited: bool) -> None:
+        """Who shares which link, and whether that matters."""
+        a_node = self.fields["ranks_per_node"].value
+        n_nodes = -(-n_ranks // a_node) if a_node else 0
+        if not a_node:
+            said = "0: no message hinders another"
+        elif n_nodes == 1:
+            said = "one node: nothing passes between nodes"
+        elif not limited:
+            said = "nothing to share: choose a Bandwidth"
+        else:
+            said = f"{n_nodes} nodes, each with one way out and one way in for messages between them"
+        self.fields["ranks_per_node"].say(said)
+        show(self.fields["sharing"], n_nodes > 1 and limited)
 
     def explain(self, error: InputError) -> bool:
         """Show `error` under the control at fault; whether there is one."""

@@ -170,7 +170,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self.panel.tell(PREDICTED)
         self.panel.progress(0.0)
         said = numbers(trace, None)
-        self._picture.show(Frame(trace, None, _label(trace, PREDICTED, said), trace.makespan, said))
+        self._picture.show(Frame(trace, None, _label(trace, PREDICTED, said), _until(trace), said))
         return True
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -254,7 +254,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
     # ── the picture ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _show_run(self, predicted: Trace, measured: Trace, said: tuple[Number, ...], *, live: bool = False) -> None:
-        spans = [float(trace.events.end.max(initial=0.0)) for trace in (predicted, measured)]
+        spans = [_until(trace) for trace in (predicted, measured)]
         shown = measured if len(measured.events) else None
         whole = _calm(max(spans), spans[0]) if live else max(spans)
         origin = MEASURED[PROCESSES if measured.clock == "real" else KERNEL]
@@ -279,6 +279,11 @@ def _label(trace: Trace, origin: str, said: tuple[Number, ...]) -> str:
     program = trace.program
     values = "; ".join(f"{number.name} {' and '.join(number.values)}" for number in said)
     return f"Pipeline timeline, {origin}: {program.n_ranks} ranks, {program.n_micro_batches} micro-batches; {values}"
+
+
+def _until(trace: Trace) -> float:
+    """Seconds at which the last of it is over, the optimizer included."""
+    return float(trace.events.end.max(initial=0.0))
 
 
 def _calm(until: float, expected: float) -> float:

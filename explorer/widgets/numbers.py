@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from explorer.core import Trace
+from explorer.core import Kind, Trace
+from explorer.core.metrics import step_seconds
 from explorer.figures.units import Unit, time_unit
 
 _MOST_RANKS = 8
@@ -46,6 +47,7 @@ def numbers(
         both("bubble overhead", "of busy time", lambda trace: f"{trace.bubble_overhead:.1%}"),
         both("idle per rank", f"{unit.name} of the makespan", lambda trace: _idle(trace, unit)),
         both("peak in flight", _chunk_unit(predicted), lambda trace: _few(trace.peak_in_flight.tolist())),
+        *_with_optimizer(predicted, unit),
         Number("events", [f"{len(predicted.events):,}"], "a step"),
     ]
     if losses:
@@ -54,6 +56,13 @@ def numbers(
     if parity:
         shown.append(Number("same as one process", [parity], "worst relative difference"))
     return tuple(shown)
+
+
+def _with_optimizer(predicted: Trace, unit: Unit) -> list[Number]:
+    """How long a step is with what comes behind its makespan, where anything does."""
+    if not (predicted.events.kind == Kind.U).any():
+        return []
+    return [Number("with optimizer", [unit.show(step_seconds(predicted.events))], "of a step, predicted")]
 
 
 def _idle(trace: Trace, unit: Unit) -> str:

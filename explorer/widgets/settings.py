@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from explorer.core import Costs, Program, Trace
-from explorer.lowering import add_messages
+import numpy as np
+import numpy.typing as npt
+
+from explorer.core import Costs, LinkSharing, Program, Trace, node_links
+from explorer.lowering import add_messages, add_updates
 from explorer.schedules import schedule
 from explorer.schedules.options import Options, read_options
 from explorer.simulate import simulate
@@ -42,6 +45,9 @@ class Settings:
         slow_factor: how many times as long that rank takes.
         late_action: the one that takes `late` seconds more, like 2F3; "" for none.
         late: seconds.
+        ranks_per_node: ranks that share a node's way out and way in; 0: no message hinders another.
+        sharing: "fair" or "queue", as in Costs.
+        update: seconds of a rank's optimizer, behind the step's makespan.
         messages: "free", or by which rule of `simulate` sends and receives meet in the prediction.
     """
 
@@ -68,6 +74,9 @@ class Settings:
     slow_factor: float = 1.0
     late_action: str = ""
     late: float = 0.0
+    ranks_per_node: int = 0
+    sharing: LinkSharing = "fair"
+    update: float = 0.0
     messages: str = "free"
 
     def program(self) -> Program:
@@ -93,18 +102,25 @@ class Settings:
             recompute_for=self.recompute_for,
             fixed=self.fixed,
             time_factor=self._time_factor(),
+            optimizer=self.update,
             latency=self.latency,
             bandwidth=self.bandwidth,
+            links=self._links(),
+            sharing=self.sharing,
             message_bytes=self.message_bytes,
             jitter=self.jitter,
             seed=self.seed,
             delays={self.late_action: self.late} if self.late_action.strip() and self.late else {},
         )
+        whole = _with_updates(program) if self.update and program.has_backward else program
         if self.messages == "free":
-            return Prediction(program, simulate(program, share.for_program(program)))
-        with_messages = add_messages(program)
+            return Prediction(program, simulate(whole, share.for_program(whole)))
+        with_messages = _with_messages(whole)
         rule: Any = self.messages
         return Prediction(program, simulate(with_messages, share.for_program(with_messages), messages=rule))
+
+    def _links(self) -> npt.NDArray[np.int64] | None:
+        return node_links(self.n_ranks, ranks_per_node=self.ranks_per_node) if self.ranks_per_node else None
 
     def _time_factor(self) -> float | list[float]:
         """By rank, where one of them is slow."""
@@ -114,7 +130,7 @@ class Settings:
 
     def links(self) -> Costs:
         """The link model of a run, which knows the size of its messages itself."""
-        return Costs(latency=self.latency, bandwidth=self.bandwidth)
+        return Costs(latency=self.latency, bandwidth=self.bandwidth, links=self._links(), sharing=self.sharing)
 
 
 class Prediction(NamedTuple):
@@ -122,6 +138,10 @@ class Prediction(NamedTuple):
 
     program: Program
     trace: Trace
+
+
+_with_updates = lru_cache(maxsize=8)(add_updates)  # kept, and with them their graphs: a slider rebuilds nothing
+_with_messages = lru_cache(maxsize=8)(add_messages)
 
 
 @lru_cache(maxsize=8)

@@ -149,6 +149,28 @@ def test_counts_are_no_options(capsys, option):
     assert "has a flag or field of its own" in capsys.readouterr().err
 
 
+def test_ranks_of_a_node_share_links(capsys):
+    # 1F1B of 4 × 8 with messages of 2 s: 65 alone; where the ways out and in of two nodes are shared, some meet
+    flags = (*FOUR_BY_EIGHT, "--bandwidth", "0.5", "--message-bytes", "1")
+    assert answer(capsys, *flags)["makespan"] == 65
+    assert answer(capsys, *flags, "--ranks-per-node", "2")["makespan"] == 66.5
+    assert answer(capsys, *flags, "--ranks-per-node", "4")["makespan"] == 65
+    assert main(["simulate", *flags, "--ranks-per-node", "-1"]) == 2
+    assert "--ranks-per-node is a whole number of at least 0; got -1; try 8" in capsys.readouterr().err
+    assert main(["simulate", *FOUR_BY_EIGHT, "--ranks-per-node", "2"]) == 0
+    assert "give --message-bytes and --bandwidth" in capsys.readouterr().out
+
+
+def test_the_optimizer_comes_behind_the_makespan(capsys):
+    values = answer(capsys, *FOUR_BY_EIGHT, "--optimizer", "1.5")
+    assert (values["makespan"], values["step_seconds"]) == (33, 34.5)
+    assert answer(capsys, *FOUR_BY_EIGHT)["step_seconds"] == 33
+    assert main(["simulate", *FOUR_BY_EIGHT, "--optimizer", "1.5"]) == 0
+    assert "with the optimizer, which the makespan leaves out, a step takes 34.5" in capsys.readouterr().out
+    assert main(["simulate", "--schedule", "forward_only", "--optimizer", "1"]) == 2
+    assert "an optimizer needs gradients" in capsys.readouterr().err
+
+
 def test_few_micro_batches_are_remarked_on(capsys):
     # pytorch/torchtitan#781: M = 4 is below P·v = 8
     line = "simulate --schedule interleaved_1f1b --ranks 4 --micro-batches 4"

@@ -25,6 +25,14 @@ def test_1f1b_on_four_ranks_takes_what_the_formula_says(latency, makespan, batch
     assert run.trace.costs.backward.tolist() == [2.0] * 4
 
 
+def test_ranks_of_a_node_share_its_way_out_and_in(batch, clock, timed):
+    """As in the example of `node_links`: messages of 2 s, of which some meet."""
+    program = ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)
+    links = ex.Costs(bandwidth=32.0, links=ex.node_links(4, ranks_per_node=2))  # 64 bytes a message
+    run = ex.execute(program, [timed(1, 2) for _ in range(4)], batch, loss=MSE, clock=clock, links=links)
+    assert run.trace.makespan == 66.5 == run.predicted.makespan
+
+
 def test_uneven_stages_wait_for_the_slowest(batch, clock, timed):
     """Forward only: the sum of all stages, then the slowest for each further micro-batch."""
     program = ex.schedule("forward_only", n_ranks=3, n_micro_batches=4)
