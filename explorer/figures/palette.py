@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from explorer.core import Category, Kind
 
@@ -69,6 +70,43 @@ CATEGORY_COLORS: Mapping[Category, str] = MappingProxyType(
         Category.ACTIVATIONS: "#0a6ebd",
         Category.WEIGHT_GRADIENTS: "#0fa574",
         Category.RECEIVE_BUFFERS: "#db9a00",
+    }
+)
+
+
+class CauseLook(NamedTuple):
+    """How idle time of one cause looks: causes of one family share a colour, and differ in stripes and letter.
+
+    Attributes:
+        title: in words.
+        letter: small, where kinds have capitals.
+        color: of the stripes, and fainter of the ground.
+        pattern: which stripes: a slash, either way, bars - and |, crosses + and x, or dots.
+    """
+
+    title: str
+    letter: str
+    color: str
+    pattern: str
+
+
+_STRUCTURE, _WORK, _MESSAGES = "#868c96", "#d4508b", "#7a6ad8"
+
+# by the names that `idle_causes` gives
+CAUSE_LOOKS: Mapping[str, CauseLook] = MappingProxyType(
+    {
+        "fill": CauseLook("the pipeline fills", "f", _STRUCTURE, "/"),
+        "drain": CauseLook("the pipeline drains", "d", _STRUCTURE, "\\"),
+        "upstream": CauseLook("waits for another rank", "u", _STRUCTURE, "-"),
+        "order": CauseLook("its own order", "o", "#a8a200", "|"),
+        "imbalance": CauseLook("a heavier stage", "i", _WORK, "x"),
+        "straggler": CauseLook("a slow rank", "s", _WORK, "/"),
+        "hiccup": CauseLook("one slow action", "!", _WORK, "."),
+        "memory": CauseLook("memory limit", "m", "#8a5a2b", "+"),
+        "queue": CauseLook("message in a queue", "q", _MESSAGES, "-"),
+        "latency": CauseLook("latency", "l", _MESSAGES, "/"),
+        "bandwidth": CauseLook("bandwidth", "b", _MESSAGES, "|"),
+        "host": CauseLook("the host", "h", "#1f9aa8", "x"),
     }
 )
 

@@ -31,7 +31,7 @@ def pack(events: Events, n_ranks: int) -> dict[str, Any]:
         each (rank, kind) begin; and (n,) columns `start`, `duration` and `wait` in ms, `stage`, `micro_batch`
         (65535 where there is none) and `origin`, all but the starts in short: see `_short`.
     """
-    key = events.rank.astype(np.int16) * len(Kind) + events.kind
+    key = _key(events)
     order = _order(key, events.start)
     start, duration = events.start[order] * MS, (events.end - events.start)[order] * MS
     end = float(events.end.max(initial=0.0)) * MS
@@ -48,10 +48,15 @@ def pack(events: Events, n_ranks: int) -> dict[str, Any]:
         "n": len(events),
         "longest": float(duration.max(initial=0.0)),
         "end": end,
-        "offset": _column(offset.astype(np.uint32))._asdict(),
-        "start": _column(_compact(start, duration, end))._asdict(),
+        "offset": as_column(offset.astype(np.uint32))._asdict(),
+        "start": as_column(_compact(start, duration, end))._asdict(),
         **{name: _short(column, groups, counts=name == "micro_batch") for name, column in columns.items()},
     }
+
+
+def packed_order(events: Events) -> npt.NDArray[np.int64]:
+    """(n_events,) for each place in `pack`'s columns, the event that stands there."""
+    return _order(_key(events), events.start)
 
 
 def pack_lines(lines: Sequence[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]) -> dict[str, Any]:
@@ -65,7 +70,7 @@ def pack_lines(lines: Sequence[tuple[npt.NDArray[np.float64], npt.NDArray[np.flo
         "time": np.concatenate([np.zeros(0), *(time for time, _ in lines)]).astype(np.float32),
         "level": np.concatenate([np.zeros(0), *(level for _, level in lines)]).astype(np.float32),
     }
-    return {"n": len(lines), **{name: _column(column)._asdict() for name, column in columns.items()}}
+    return {"n": len(lines), **{name: as_column(column)._asdict() for name, column in columns.items()}}
 
 
 class _Groups:
@@ -100,12 +105,16 @@ def _short(column: npt.NDArray[Any], groups: _Groups, *, counts: bool) -> dict[s
         common = common + groups.place.astype(column.dtype)
     other = np.flatnonzero(column != common)
     if 2 * len(other) > len(column):
-        return _column(column)._asdict()
+        return as_column(column)._asdict()
     parts = {"base": base, "at": other.astype(np.uint32), "value": column[other]}
-    return {"step": int(counts), **{name: _column(part)._asdict() for name, part in parts.items()}}
+    return {"step": int(counts), **{name: as_column(part)._asdict() for name, part in parts.items()}}
 
 
-def _order(key: npt.NDArray[np.int16], start: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+def _key(events: Events) -> npt.NDArray[np.int32]:
+    return np.asarray(events.rank.astype(np.int32) * len(Kind) + events.kind)
+
+
+def _order(key: npt.NDArray[np.int32], start: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """By key, then start. Simulated events come in order of start, and then a radix sort of the keys is enough."""
     order = np.argsort(key, kind="stable")
     sorted_key, sorted_start = key[order], start[order]
@@ -126,5 +135,6 @@ def _compact(
     return start.astype(np.float32) if shortest > end * _FINEST else start
 
 
-def _column(column: npt.NDArray[Any]) -> Column:
+def as_column(column: npt.NDArray[Any]) -> Column:
+    """`column` as the browser reads it."""
     return Column(column.dtype.name, np.ascontiguousarray(column).data)

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from explorer.core import Kind, Trace
+from explorer.errors import ExplorerError
+from explorer.widgets.chosen import chosen_rows
 from explorer.widgets.columns import MS, pack, pack_lines
 from explorer.widgets.curves import Curves, curves, has_bytes
+from explorer.widgets.gaps import Gaps, pack_gaps
 from explorer.widgets.numbers import Number
+from explorer.widgets.saving import saved_text
 from explorer.widgets.timeline import LEGEND_KINDS, LEGENDED_AS, Timeline
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _PATIENCE = 0.7  # seconds after which a frame counts as painted: its page may be hidden or gone
 # frames of a run that may be on their way at once: the browser answers but a few times a second, and through a kernel
@@ -32,6 +40,8 @@ class Frame:
         whole: the seconds it spans, from 0; frames of one run share it.
         numbers: that belong to it.
         live: whether more will follow by themselves.
+        gaps: finds the idle intervals and their causes when the user asks for them, or None.
+        state: what the picture is of, such as the values of the controls, for the saved state.
     """
 
     predicted: Trace | None
@@ -40,6 +50,20 @@ class Frame:
     whole: float
     numbers: tuple[Number, ...] = ()
     live: bool = False
+    gaps: Callable[[Trace], Gaps] | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def trace(self) -> Trace:
+        """What was measured, or else the prediction.
+
+        Raises:
+            ValueError: if there is neither.
+        """
+        shown = self.measured or self.predicted
+        if shown is None:
+            raise ValueError("a frame has a prediction or a measurement")
+        return shown
 
 
 class Picture:
@@ -54,10 +78,13 @@ class Picture:
         self.timeline = Timeline()
         self._waiting: Frame | None = None
         self._drawn: Frame | None = None
+        self._explained: tuple[Frame, Gaps] | None = None
         self._sent_at = 0.0
         self._timer: threading.Timer | None = None
         self._closed = False
         self.timeline.observe(self._painted, "painted")
+        self.timeline.observe(self._explain, "explain")
+        self.timeline.on_msg(self._asked)
 
     def has_room(self, *, live: bool) -> bool:
         """Whether the browser takes another frame now; while it paints one, only a few of a run, and no other."""
@@ -77,6 +104,14 @@ class Picture:
                 self._waiting = frame
                 self._give_up_later()
 
+    def selection(self) -> pd.DataFrame:
+        """The events selected in the picture, in order of their starts; none if nothing is."""
+        selected, frame = self.timeline.selected, self._drawn
+        if frame is None:
+            raise ValueError("there is no picture to select in")
+        trace = frame.predicted if selected.get("of") == "predicted" and frame.predicted else frame.trace
+        return trace.to_frame().iloc[chosen_rows(trace, selected)]
+
     def mark_stale(self, stale: bool) -> None:
         """Say whether the picture is older than the controls."""
         self.timeline.stale = stale
@@ -94,7 +129,7 @@ class Picture:
         self._waiting = None
         self._sent_at = time.monotonic()
         before, self._drawn = self._drawn, frame
-        n_ranks = (frame.measured or frame.predicted or _nothing()).n_ranks
+        n_ranks = frame.trace.n_ranks
         predicted, measured = _curves(frame)
         with self.timeline.hold_sync():
             self.timeline.view = _view(frame, n_ranks, predicted, measured)
@@ -106,6 +141,8 @@ class Picture:
                 self.timeline.measured = _packed(frame.measured, n_ranks)
             self.timeline.lines = _packed_lines(predicted, measured)
             self.timeline.numbers = [number._asdict() for number in frame.numbers]
+            if self.timeline.gaps:
+                self.timeline.gaps = {}
             self.timeline.note = _note(predicted, measured)
             self.timeline.label = frame.label
             self.timeline.seq += 1
@@ -114,6 +151,35 @@ class Picture:
         with self._lock:
             if self._waiting is not None and self.has_room(live=self._waiting.live):
                 self._draw(self._waiting)
+            elif self._drawn is not None and not self._drawn.live and not self.timeline.gaps:
+                self._explain()  # only once the bars are seen, which it must not hold up
+
+    def _explain(self, _change: Any = None) -> None:
+        """Find the causes of idle time, if they are wanted."""
+        with self._lock:
+            frame = self._drawn
+            if frame is None or frame.gaps is None or self._closed:
+                return
+            if not self.timeline.explain:
+                self.timeline.gaps = {}
+                return
+            try:
+                if self._explained is None or self._explained[0] is not frame:
+                    self._explained = frame, frame.gaps(frame.trace)
+            except ExplorerError as error:  # nobody but the reader of the picture could be told
+                self.timeline.note = f"No causes of idle time: {error}"
+                return
+            self.timeline.gaps = pack_gaps(self._explained[1], frame.trace.n_ranks)
+
+    def _asked(self, _widget: Any, content: Mapping[str, Any], _buffers: Any) -> None:
+        """Answer what the browser asks for: the sentence of an idle interval, or a file."""
+        with self._lock:
+            frame = self._drawn
+            if "sentence" in content and self._explained is not None:
+                gaps, row = self._explained[1], int(content["sentence"])
+                self.timeline.send({"sentence": row, "text": gaps.sentence(int(gaps.order()[row]))})
+            elif "save" in content and frame is not None:
+                self.timeline.send(saved_text(str(content["save"]), self.timeline, frame.trace, frame.state))
 
     def _give_up_later(self) -> None:
         if self._timer is None or not self._timer.is_alive():
@@ -180,7 +246,3 @@ def _curves(frame: Frame) -> tuple[Curves | None, Curves | None]:
     in_bytes = bool(known) and all(has_bytes(trace) for trace in known)
     of = [curves(trace, in_bytes=in_bytes) if trace in known else None for trace in (frame.predicted, frame.measured)]
     return of[0], of[1]
-
-
-def _nothing() -> Any:
-    raise ValueError("a frame has a prediction or a measurement")

@@ -25,6 +25,9 @@ _SCRIPTS = (
     *("keys.js", "overview.js", "svg.js", "save.js", "timeline.js"),
 )
 
+SCRIPT = "\n".join((_BROWSER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+STYLE_SHEET = (_BROWSER / "timeline.css").read_text(encoding="utf-8")
+
 
 def _look() -> dict[str, Any]:
     """How each kind looks, in the order of Kind."""
@@ -66,6 +69,7 @@ class Timeline(anywidget.AnyWidget):
         predicted: packed columns; faint where there are measured ones.
         measured: packed columns, or empty.
         lines: packed lines of the memory row, `predicted` and `measured`, with the `ranks` they are of and their unit.
+        explain: whether the user wants idle time coloured by its cause.
         gaps: packed idle intervals, or empty.
         name: of the files that the picture is saved as.
         frozen: whether there is no kernel to ask for files.
@@ -77,8 +81,8 @@ class Timeline(anywidget.AnyWidget):
         painted: number of the frame the browser last painted.
     """
 
-    _esm = "\n".join((_BROWSER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
-    _css = (_BROWSER / "timeline.css").read_text(encoding="utf-8")
+    _esm = SCRIPT
+    _css = STYLE_SHEET
 
     look = traitlets.Dict().tag(sync=True)
     view = traitlets.Dict().tag(sync=True)
@@ -89,6 +93,7 @@ class Timeline(anywidget.AnyWidget):
     predicted = traitlets.Dict().tag(sync=True)
     measured = traitlets.Dict().tag(sync=True)
     lines = traitlets.Dict().tag(sync=True)
+    explain = traitlets.Bool(False).tag(sync=True, echo_update=False)
     gaps = traitlets.Dict().tag(sync=True)
     name = traitlets.Unicode("pipeline").tag(sync=True)
     frozen = traitlets.Bool(False).tag(sync=True)

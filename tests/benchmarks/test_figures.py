@@ -1,4 +1,4 @@
-"""A static figure of 64 ranks and 512 micro-batches, built and written: pytest -m benchmark tests/benchmarks/test_figures.py"""
+"""A large static figure, built and written: pytest -m benchmark tests/benchmarks/test_figures.py"""
 
 from __future__ import annotations
 

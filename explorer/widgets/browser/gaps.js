@@ -3,7 +3,7 @@
 // Columns come sorted by rank, then start: `offset` says where each rank begins.
 function readGaps(packed) {
   if (!packed || !packed.n) return null;
-  const columns = readColumns(packed, ["offset", "start", "end", "cause", "sentence"]);
+  const columns = readColumns(packed, ["offset", "start", "end", "cause"]);
   return { n: packed.n, sentences: packed.sentences, causes: packed.causes, ...columns };
 }
 
@@ -79,10 +79,19 @@ function gapAt({ gaps, nRanks }, rank, time) {
   return i >= begin && gaps.end[i] >= time ? i : -1;
 }
 
-// Why the rank is idle at this time, "" if it is not, or nobody knows.
+// Why the rank is idle at this time, "" if it is not, or nobody knows yet.
 function gapText(state, rank, time) {
   const i = gapAt(state, rank, time);
-  return i < 0 ? "" : state.gaps.sentences[state.gaps.sentence[i]];
+  return i < 0 ? "" : sentenceOf(state, i);
+}
+
+// Of many gaps the sentences stay with the kernel until one is asked for.
+function sentenceOf({ gaps, ask }, i) {
+  if (gaps.sentences[i] === undefined) {
+    gaps.sentences[i] = "";
+    ask({ sentence: i });
+  }
+  return gaps.sentences[i];
 }
 
 function describeGap(state, rank, time) {
@@ -90,7 +99,7 @@ function describeGap(state, rank, time) {
   if (i < 0) return "";
   const { letter, title } = gaps.causes[gaps.cause[i]];
   const when = `rank ${rank} · ${inMs(gaps.end[i] - gaps.start[i])} from ${inMs(gaps.start[i])}`;
-  return [`${letter}  idle: ${title}`, when, gaps.sentences[gaps.sentence[i]]].join("\n");
+  return [`${letter}  idle: ${title}`, when, sentenceOf(state, i)].filter(Boolean).join("\n");
 }
 
 function causeEntries(state) {

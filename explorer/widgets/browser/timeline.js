@@ -6,7 +6,7 @@ function makeState(model) {
   const style = model.get("look");
   const rgb = style.colors.map((color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)));
   return {
-    style, rgb, hidden: new Set(model.get("hidden")), sent: {}, pixels: null, scales: null, picked: null, region: null, found: null, painted: [],
+    style, rgb, hidden: new Set(model.get("hidden")), sent: {}, pixels: null, scales: null, picked: null, region: null, found: null, painted: [], ask: (what) => model.send(what),
     raster: makeRaster(style.colors.length), stripRaster: makeRaster(style.colors.length),
   };
 }
@@ -106,8 +106,15 @@ function build(model, el, state, signal) {
   const legends = sorts.map(([sort, entries]) => [makeLegend(sort, state, toggled), entries]);
   const [kinds, causes, ranks] = legends.map(([{ row }]) => row);
   const numbers = element("div", "pipeline-numbers"), note = element("div", "pipeline-note");
+  const why = makeButton("Why idle?", "Colour idle time by its cause", () => {
+    model.set("explain", !model.get("explain"));
+    model.save_changes();
+    why.setAttribute("aria-pressed", model.get("explain"));
+  });
+  why.hidden = model.get("frozen");
+  why.setAttribute("aria-pressed", model.get("explain"));
   const question = makeButton("?", "Keys (key ?)", toggleHelp);
-  const tools = element("div", "pipeline-tools", search.box, ...makeButtons(zoom), save.box, question);
+  const tools = element("div", "pipeline-tools", search.box, why, ...makeButtons(zoom), save.box, question);
   const head = element("div", "pipeline-head", element("div", "pipeline-legends", kinds, causes), tools);
   el.append(numbers, head, plots, overview.box, element("div", "pipeline-foot", note, ranks), help, line);
   state.painted.push(overview.update, card.place);
@@ -135,6 +142,7 @@ function render({ model, el, signal }) {
   makeFocusable(canvas, el);
 
   const show = () => {
+    state.seq = model.get("seq");
     readFrame(model, state);
     selection.restore();
     search.look();
@@ -142,7 +150,7 @@ function render({ model, el, signal }) {
     note.textContent = model.get("note");
     for (const [legend, entries] of legends) legend.update(entries(state));
     paint(canvas, state, el);
-    acknowledge(model.get("seq"), model.get("view").live);
+    acknowledge(state.seq, model.get("view").live);
   };
   const listen = (event, react) => {
     model.on(event, react);
@@ -152,7 +160,12 @@ function render({ model, el, signal }) {
   follow("label", () => [el, canvas].forEach((one) => one.setAttribute("aria-label", model.get("label"))));
   follow("stale", () => { el.dataset.stale = model.get("stale"); });
   follow("seq", show);
-  listen("msg:custom", save.receive);
+  listen("change:note", () => { note.textContent = model.get("note"); });
+  listen("change:gaps", () => { if (state.seq === model.get("seq")) show(); }); // else they come with the next frame
+  listen("msg:custom", (said) => {
+    if (said.sentence !== undefined && state.gaps) state.gaps.sentences[said.sentence] = said.text;
+    save.receive(said);
+  });
 }
 
 export default { render };

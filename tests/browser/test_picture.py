@@ -1,0 +1,248 @@
+"""The picture alone, as a saved page in a browser: keys, search, selection, overview, idle time, files."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import explorer as ex
+from explorer.widgets.gaps import Gaps, pack_gaps
+from explorer.widgets.page import picture_page
+from explorer.widgets.picture import Frame, Picture
+from tests.browser.conftest import browser  # noqa: F401  fixture
+
+# rank 0: F0 F1 F2 F3 at 0, 1, 2, 3, then idle until B0 at 9; in ms
+COSTS = ex.Costs(forward=0.001, backward=0.002)
+
+
+class Shown:
+    """A page with the picture of a trace."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        page.on("pageerror", lambda error: self.complaints.append(error.stack))
+        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+
+    def data(self, name: str) -> str:
+        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        return str(self.page.evaluate(f"document.querySelector('.pipeline-timeline').dataset.{name}"))
+
+    def range(self) -> tuple[float, float]:
+        start, end = self.data("range").split(",")
+        return float(start), float(end)
+
+    def keys(self, *keys: str) -> str:
+        """Press them on the picture; what a screen reader is told then."""
+        self.page.locator(".pipeline-canvas").focus()
+        for key in keys:
+            self.page.keyboard.press(key)
+        return str(self.page.locator(".pipeline-spoken").text_content())
+
+
+@pytest.fixture
+def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Shown]]:  # noqa: F811
+    context = browser.new_context(viewport={"width": 1280, "height": 700}, accept_downloads=True)
+
+    def opened(trace: ex.Trace, gaps: Gaps | None = None) -> Shown:
+        picture = Picture(threading.RLock())
+        picture.show(Frame(trace, None, "a <b>label</b>", trace.makespan))
+        if gaps:
+            picture.timeline.gaps = pack_gaps(gaps, trace.n_ranks)
+        file = tmp_path / "page.html"
+        file.write_text(picture_page(picture.timeline), encoding="utf-8")
+        picture.close()
+        shown = Shown(context.new_page())
+        shown.page.goto(file.as_uri())
+        shown.page.wait_for_function("document.querySelector('.pipeline-timeline')?.dataset.barsDrawn")
+        return shown
+
+    yield opened
+    context.close()
+
+
+def simulated(n_ranks: int = 4, n_micro_batches: int = 8) -> ex.Trace:
+    return ex.simulate(ex.schedule("1f1b", n_ranks=n_ranks, n_micro_batches=n_micro_batches), COSTS)
+
+
+def test_arrows_walk_from_bar_to_bar(show):
+    shown = show(simulated())
+    assert shown.keys("ArrowDown").startswith("F  forward, rank 0 · stage 0 · micro-batch 0, start 0 ms, duration 1 ms")
+    assert "rank 0 · stage 0 · micro-batch 1" in shown.keys("ArrowRight")
+    assert "rank 1 · stage 1 · micro-batch 0" in shown.keys("ArrowDown")
+    assert "rank 0 · stage 0 · micro-batch 1" in shown.keys("ArrowUp")
+    assert "B  backward, rank 0 · stage 0 · micro-batch 0" in shown.keys("ArrowRight", "ArrowRight", "ArrowRight")
+    shown.keys("Enter")
+    assert "duration 2 ms" in shown.page.locator(".pipeline-card").inner_text()
+    shown.keys("Escape")
+    assert not shown.page.locator(".pipeline-card").is_visible()
+    assert shown.keys("Escape") == "nothing selected"
+    assert shown.complaints == []
+
+
+def test_n_goes_from_one_idle_interval_to_the_next(show):
+    shown = show(simulated())
+    assert shown.keys("n").startswith("idle on rank 0 for 6 ms")  # (P − 1)(F + B) = 9 ms of fill and drain,
+    assert shown.keys("n").startswith("idle on rank 0 for 1 ms")  # a millisecond before each of the last three B
+    assert shown.keys("N").startswith("idle on rank 0 for 6 ms")
+    start, end = shown.range()
+    shown.keys("z")
+    assert shown.range() == pytest.approx((3.7, 10.3))
+    shown.keys("f")
+    assert shown.range() == pytest.approx((start, end))
+    assert shown.complaints == []
+
+
+def test_question_mark_lists_the_keys(show):
+    shown = show(simulated())
+    shown.keys("?")
+    assert "next, previous idle interval" in shown.page.locator(".pipeline-help").inner_text()
+    shown.keys("Escape")
+    assert not shown.page.locator(".pipeline-help").is_visible()
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("m5", 8),
+        ("5", 8),
+        ("micro-batch 5", 8),
+        ("F3", 4),
+        ("f3", 4),
+        ("2B7", 1),
+        ("stage 2 B7", 1),
+        ("rank 1 B", 8),
+        ("m99", 0),
+    ],
+)
+def test_search_finds(show, query, found):
+    shown = show(simulated())
+    shown.page.locator(".pipeline-search").fill(query)
+    assert shown.page.locator(".pipeline-count").inner_text() == f"{found} found"
+    assert shown.complaints == []
+
+
+def test_search_follows_a_micro_batch_through_the_ranks(show):
+    shown = show(simulated())
+    field = shown.page.locator(".pipeline-search")
+    field.fill("m2")
+    told = []
+    for _ in range(9):
+        field.press("Enter")
+        told.append(str(shown.page.locator(".pipeline-spoken").text_content()))
+    assert [text[0] + text.split("rank ")[1][0] for text in told] == "F0 F1 F2 F3 B3 B2 B1 B0 F0".split()
+    assert shown.page.locator(".pipeline-count").inner_text() == "1 of 8"
+    field.fill("what?")
+    assert "try m5, F3" in shown.page.locator(".pipeline-count").inner_text()
+    field.press("Escape")
+    assert field.input_value() == ""
+    assert shown.complaints == []
+
+
+def test_the_overview_moves_and_resizes_what_is_shown(show):
+    shown = show(simulated())
+    whole = shown.range()
+    box = shown.page.locator(".pipeline-overview").bounding_box()
+
+    def drag(begin: float, end: float) -> tuple[float, float]:
+        mouse, y = shown.page.mouse, box["y"] + 17
+        mouse.move(box["x"] + begin * box["width"], y)
+        mouse.down()
+        mouse.move(box["x"] + end * box["width"], y, steps=4)
+        mouse.up()
+        return tuple(time / whole[1] for time in shown.range())
+
+    assert drag(0.25, 0.5) == pytest.approx((0.25, 0.5), abs=0.005)  # on the whole: chooses
+    assert drag(0.4, 0.6) == pytest.approx((0.45, 0.7), abs=0.005)  # within: moves
+    assert drag(0.7, 0.9) == pytest.approx((0.45, 0.9), abs=0.005)  # at its end: resizes
+    shown.page.locator(".pipeline-overview").dblclick(position={"x": 5, "y": 5})
+    assert shown.range() == whole
+    assert shown.complaints == []
+
+
+def test_click_selects_a_bar_and_shift_drag_a_stretch_on_some_ranks(show):
+    shown = show(simulated())
+    canvas = shown.page.locator(".pipeline-canvas")
+    box = canvas.bounding_box()
+    canvas.click(position={"x": 64 + 10, "y": 30})
+    assert "micro-batch 0" in str(shown.page.locator(".pipeline-spoken").text_content())
+    shown.page.keyboard.down("Shift")
+    shown.page.mouse.move(box["x"] + 64, box["y"] + 80)  # rank 1
+    shown.page.mouse.down()
+    shown.page.mouse.move(box["x"] + 400, box["y"] + 160, steps=4)  # rank 2
+    shown.page.mouse.up()
+    shown.page.keyboard.up("Shift")
+    assert str(shown.page.locator(".pipeline-spoken").text_content()).startswith(
+        "selected ranks 1 to 2, from 0 ms to 9."
+    )
+    assert shown.complaints == []
+
+
+def made_gaps(trace: ex.Trace) -> Gaps:
+    return Gaps(
+        rank=np.array([1, 0, 0]),
+        start=np.array([0.0, 0.004, 0.014]),
+        end=np.array([0.001, 0.010, 0.015]),
+        cause=np.array([0, 0, 2]),
+        causes=("fill", "drain", "latency"),
+        sentence=lambda row: ("rank 0 has not sent yet", "waits for <i>B0</i>", "a message is under way")[row],
+    )
+
+
+def test_idle_time_is_coloured_and_says_why(show):
+    trace = simulated()
+    shown = show(trace, made_gaps(trace))
+    assert shown.data("gapsDrawn") == "3"
+    x = 64 + 7 / shown.range()[1] * (1280 - 16 - 64 - 12)
+    shown.page.locator(".pipeline-canvas").hover(position={"x": x, "y": 40})
+    tip = shown.page.locator(".pipeline-tooltip").locator("visible=true").inner_text()
+    assert tip == "f  idle: the pipeline fills\nrank 0 · 6 ms from 4 ms\nwaits for <i>B0</i>"
+    shown.page.get_by_role("button", name="l  idle: latency").click()
+    assert shown.data("gapsDrawn") == "2"
+    assert "waits for <i>B0</i>" in shown.keys("n")
+    assert shown.complaints == []
+
+
+def test_below_pixel_size_stacks_are_drawn_and_a_zoom_shows_bars(show):
+    shown = show(simulated(n_ranks=8, n_micro_batches=2048))
+    assert (shown.data("mode"), shown.data("barsDrawn")) == ("coverage", str(2 * 8 * 2048))
+    shown.page.locator(".pipeline-search").fill("4F1000")
+    shown.page.locator(".pipeline-search").press("Enter")
+    assert shown.data("mode") == "rectangles"
+    start, end = shown.range()
+    assert end - start < 100
+    assert shown.complaints == []
+
+
+def test_a_column_of_pixels_is_filled_by_as_much_as_it_is_busy(show):
+    # the lane's share of F and B in the steady state is 1/3 and 2/3, from top to bottom
+    shown = show(simulated(n_ranks=2, n_micro_batches=4096))
+    column = """() => { const canvas = document.querySelector('.pipeline-canvas');
+      const pixels = canvas.getContext('2d').getImageData(600, 0, 1, 140).data;
+      return [...Array(140).keys()].map(y => [...pixels.slice(4 * y, 4 * y + 3)].join()); }"""
+    colors = shown.page.evaluate(column)
+    blue, orange = colors.count("10,110,189"), colors.count("201,79,10")
+    assert blue / (blue + orange) == pytest.approx(1 / 3, abs=0.02)
+    assert blue + orange == pytest.approx(0.8 * 134, abs=4)  # of the lane's height
+
+
+def test_png_and_svg_are_saved(show, tmp_path):
+    shown = show(simulated())
+    for kind, begins in (("PNG", b"\x89PNG"), ("SVG", b'<svg xmlns="http://www.w3.org/2000/svg"')):
+        shown.page.get_by_role("button", name="Save the picture").click()
+        with shown.page.expect_download() as download:
+            shown.page.get_by_role("button", name=f"Save as {kind}").click()
+        file = tmp_path / download.value.suggested_filename
+        download.value.save_as(file)
+        assert file.read_bytes().startswith(begins)
+    text = (tmp_path / "pipeline.svg").read_text(encoding="utf-8")
+    assert "<title>a &lt;b&gt;label&lt;/b&gt;</title>" in text
+    assert ">B7</text>" in text
+    assert json.loads(shown.page.evaluate("JSON.stringify([...document.querySelectorAll('img')].length)")) == 0
+    assert shown.complaints == []
