@@ -155,7 +155,7 @@ def _from_file(arguments: argparse.Namespace) -> Program:
         raise InputError(f"--program names the whole order, so nothing else chooses one; got {flag} too; leave it out")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
-        program = load(arguments.program)
+        loaded = load(arguments.program)
     for warning in told:
         sys.stderr.write(f"explorer: {warning.message}\n")
-    return program
+    return loaded if isinstance(loaded, Program) else loaded.program

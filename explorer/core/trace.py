@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import metrics
+from explorer.core.clocks import ClockOffset
 from explorer.core.costs import Costs
 from explorer.core.events import Events, MemoryChanges
 from explorer.core.program import Program
@@ -36,6 +37,8 @@ class Trace:
         clock: what `start` and `end` were read from: "simulated", "virtual" (measured durations laid on a clock a
             rank, links modelled) or "real".
         version: of this format.
+        clock_offsets: of each rank, where their clocks are not one: what was taken off `start` and `end`, and how
+            surely it is known; None where they are one.
     """
 
     events: Events
@@ -44,6 +47,7 @@ class Trace:
     costs: Costs | None = None
     clock: str = "simulated"
     version: int = FORMAT_VERSION
+    clock_offsets: tuple[ClockOffset, ...] | None = None
 
     @property
     def n_ranks(self) -> int:
@@ -77,6 +81,8 @@ class Trace:
             self.memory.take(self.memory.step == number),
             self.costs,
             self.clock,
+            self.version,
+            self.clock_offsets,
         )
 
     @property

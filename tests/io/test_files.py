@@ -172,19 +172,19 @@ def test_a_file_too_large_for_any_order_is_not_opened(tmp_path: Path) -> None:
     path = tmp_path / "order.csv"
     with path.open("wb") as file:
         file.truncate(2**40)  # takes no room: nothing is written
-    with pytest.raises(InputError, match=r"at most 256 MiB; got 'order\.csv' with 1048576 MiB"):
+    with pytest.raises(InputError, match=r"at most 1024 MiB; got 'order\.csv' with 1048576 MiB"):
         ex.load(path)
 
 
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("run.json", r"that can be loaded is an order as \.csv, .*; got 'run\.json'; try to export run\.csv"),
+        ("run.xlsx", r"loaded is an order as \.csv, .*, or a trace as \.json, .*; got 'run\.xlsx'; try to export"),
         ("order.pkl", "got 'order.pkl'"),
         ("order", "got 'order'"),
         ("nowhere.csv", r"must be there to be read; got '.*nowhere\.csv' \(No such file or directory\); try another"),
         ("folder.csv", r"must be there to be read; got '.*folder\.csv' \(Is a directory\)"),
-        ("bytes.csv", "an order is text in UTF-8; got other bytes in 'bytes.csv'; export it again as CSV"),
+        ("bytes.csv", "an order or a trace is text in UTF-8; got other bytes in 'bytes.csv'; export it again"),
         ("nul\0.csv", "must be there to be read"),
     ],
 )
@@ -207,7 +207,7 @@ def test_save_refuses_other_things_and_places(tmp_path: Path) -> None:
     program = ex.schedule("gpipe", n_ranks=2, n_micro_batches=2)
     for value, path, message in (
         (program, tmp_path / "order.xlsx", r"saved as an order as \.csv, .* got 'order\.xlsx'; try order\.csv"),
-        (ex.simulate(program), tmp_path / "order.csv", "what is saved is a Program; got Trace"),
+        ({}, tmp_path / "order.csv", "what is saved is a Program or a Trace; got dict"),
         (program, tmp_path / "nowhere" / "order.csv", r"where files can be written; got .* \(No such file"),
     ):
         with pytest.raises(InputError, match=message):
