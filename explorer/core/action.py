@@ -46,7 +46,9 @@ def among(kind: npt.NDArray[np.int8], *kinds: Kind) -> npt.NDArray[np.bool_]:
     return table.take(kind)
 
 
-_TEXT = re.compile(rf"{_NUMBER}(SEND_F|RECV_F|SEND_B|RECV_B|[FBIWRGU]){_NUMBER}?(?:\.{_NUMBER})?")
+# stage, kind of computation or of message, micro-batch, segment, and of messages the rank at the other end
+ACTION_PATTERN = rf"{_NUMBER}(?:([FBIWRGU])|((?:SEND|RECV)_[FB])){_NUMBER}?(?:\.{_NUMBER})?(?(3)(?:@{_NUMBER})?)"
+_TEXT = re.compile(ACTION_PATTERN)
 _GROUP = re.compile(r"\(([^()]*)\)(?:OVERLAP_F_B)?")
 _KINDS = {kind.name: kind for kind in Kind}  # several times as fast to look up as Kind itself
 _SHOWN = 40  # characters of what came
@@ -56,7 +58,8 @@ class Action(NamedTuple):
     """One thing a rank does for one stage and one micro-batch.
 
     It knows nothing of rank, time, colour or cost. As text it reads `<stage><kind><micro-batch>`, with
-    `.<segment>` behind it where the sequence is cut: ``2F5`` is the forward of micro-batch 5 on stage 2.
+    `.<segment>` behind it where the sequence is cut: ``2F5`` is the forward of micro-batch 5 on stage 2. A message to
+    or from another rank than that of the next stage names it last: ``2SEND_F5@7``.
     """
 
     kind: Kind
@@ -75,7 +78,7 @@ class Action(NamedTuple):
         """The action that `text` names.
 
         Raises:
-            InputError: if `text` is not of the form ``2F5`` or ``2F5.1``.
+            InputError: if `text` is not of the form ``2F5``, ``2F5.1`` or ``2SEND_F5@7``.
         """
         found = _TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
         if found is None:
@@ -84,8 +87,9 @@ class Action(NamedTuple):
                 f"an action reads <stage><kind><micro-batch>, like 2F5; got {came}; the kinds are "
                 f"{', '.join(kind.name for kind in Kind)}, and numbers have up to nine digits"
             )
-        stage, kind, micro_batch, segment = found.groups()
-        return cls(_KINDS[kind], int(stage), int(micro_batch or -1), int(segment or 0))
+        stage, computation, message, micro_batch, segment, peer = found.groups()
+        kind = _KINDS[computation or message]
+        return cls(kind, int(stage), int(micro_batch or -1), int(segment or 0), int(peer or -1))
 
 
 class Overlap(tuple[Action, ...]):

@@ -67,8 +67,8 @@ def _usual_count(program: Program) -> int:
     """The number of different micro-batches that most stages run, forward or backward; of equals the larger."""
     rows = np.flatnonzero(np.isin(program.kind, (Kind.F, Kind.B, Kind.I)))
     stage_and_way = program.stage[rows].astype(np.int64) * 2 + (program.kind[rows] != Kind.F)
-    pairs = np.unique(np.stack([stage_and_way, program.micro_batch[rows].astype(np.int64)]), axis=1)
-    counts, often = np.unique(np.unique(pairs[0], return_counts=True)[1], return_counts=True)
+    pairs = np.unique(stage_and_way * 2**32 + program.micro_batch[rows] + 1)
+    counts, often = np.unique(np.unique(pairs >> 32, return_counts=True)[1], return_counts=True)
     return int(counts[often == often.max()][-1])
 
 
@@ -89,10 +89,11 @@ class _Seen(NamedTuple):
 
 def _placement(program: Program, n_stages: int, n_micro_batches: int) -> Placement:
     rank, stage = program.rank_of_action.astype(np.int64), program.stage.astype(np.int64)
-    often = np.bincount(stage * program.n_ranks + rank, minlength=n_stages * program.n_ranks)
-    often = often.reshape(n_stages, program.n_ranks)
-    usual = often.argmax(axis=1).astype(np.int32)[None]
-    if ((often > 0).sum(axis=1) == 1).all():
+    pairs, often = np.unique(stage * program.n_ranks + rank, return_counts=True)  # not all pairs: they may be millions
+    of_stage, its_rank = np.divmod(pairs, program.n_ranks)
+    most = np.lexsort((-its_rank, often, of_stage))  # the last of each stage is its rank, the lowest of equals
+    usual = its_rank[most[np.append(np.flatnonzero(np.diff(of_stage[most])), -1)]].astype(np.int32)[None]
+    if len(pairs) == n_stages:
         return Placement(program.n_ranks, usual)
     seen = _Seen(*(_ranks(program, kinds, n_stages, n_micro_batches) for kinds in ((Kind.F,), (Kind.B, Kind.I))))
     clean = seen.clean()

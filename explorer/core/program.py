@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core.action import Action, Kind, Overlap, among
+from explorer.core.action import MESSAGE_KINDS, Action, Kind, Overlap, among
 from explorer.core.placement import Placement
-from explorer.core.reading import check_arguments, read_capacities, read_columns, read_orders, read_waits
+from explorer.core.reading import check_arguments, named_wait, read_capacities, read_columns, read_orders, read_waits
 from explorer.errors import InputError, ProgramError
 
 if TYPE_CHECKING:
@@ -211,7 +212,9 @@ class Program:
             5.0
         """
         after, before, lag = self.waits or (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-        new = [self._wait(wait) for wait in waits]
+        names = [named_wait(wait) for wait in waits]
+        place = self._places({action for wait in names for action in wait[:2]})
+        new = [(place[first], place[then], lag) for first, then, lag in names]
         columns = zip(*new, strict=True) if new else ((), (), ())
         parts = [
             np.concatenate([old, np.array(more, old.dtype)])
@@ -219,23 +222,22 @@ class Program:
         ]
         return replace(self, waits=Waits(*parts))
 
-    def _wait(self, wait: Any) -> tuple[int, int, float]:
-        try:
-            first, then, seconds = wait
-            lag = float(seconds)
-        except (TypeError, ValueError):
-            raise InputError(
-                f'a wait is two actions and seconds, like ("1F0", "0F1", 0.5); got {str(wait)[:60]}', argument="waits"
-            ) from None
-        return self._index_of(first), self._index_of(then), lag
+    def _places(self, actions: set[Action]) -> dict[Action, int]:
+        """The index of each action, whatever its peer.
 
-    def _index_of(self, action: str | Action) -> int:
-        wanted = action if isinstance(action, Action) else Action.parse(str(action))
-        same = (self.kind == wanted.kind) & (self.stage == wanted.stage)
-        found = np.flatnonzero(same & (self.micro_batch == wanted.micro_batch) & (self.segment == wanted.segment))
-        if not len(found):
-            raise ProgramError(f"a wait is between actions of the program; {self.name} has no {wanted}; name others")
-        return int(found[0])
+        Raises:
+            ProgramError: if there is none.
+        """
+        rows = np.flatnonzero(np.isin(self.stage, [action.stage for action in actions]))
+        columns = (self.kind, self.stage, self.micro_batch, self.segment)
+        there = zip(*(column[rows].tolist() for column in columns), strict=True)
+        first = dict(zip(reversed([*there]), rows[::-1].tolist(), strict=True))
+        for wanted in actions:
+            if tuple(wanted[:4]) not in first:
+                raise ProgramError(
+                    f"a wait is between actions of the program; {self.name} has no {wanted}; name others"
+                )
+        return {action: first[tuple(action[:4])] for action in actions}
 
     def action(self, index: int) -> Action:
         """The action at `index` of the columns."""
@@ -266,29 +268,63 @@ class Program:
             )
         return [self.slot(slot) for slot in range(self.rank_offsets[rank], self.rank_offsets[rank + 1])]
 
-    def to_frame(self) -> pd.DataFrame:
-        """The orders as a DataFrame of rank, slot, kind, stage, micro_batch and segment, a row an action.
+    def words(self) -> list[str]:
+        """Each action as text; messages name their peer where it is not the rank of the next stage, or the one before.
 
-        Slots count from 0 on each rank; actions begun together share one. `explorer.from_frame` makes a program of it
-        again; waits and capacities are not in it.
+        `Action.parse` reads each, so that nothing is lost.
+        """
+        elsewhere = (self.peer >= 0) & (self.peer != self._neighbour())
+        names = [kind.name for kind in Kind]
+        columns = (self.kind, self.stage, self.micro_batch, self.segment, np.where(elsewhere, self.peer, -1))
+        return [
+            f"{stage}{names[kind]}{'' if micro_batch < 0 else micro_batch}{f'.{segment}' if segment else ''}"
+            f"{'' if peer < 0 else f'@{peer}'}"
+            for kind, stage, micro_batch, segment, peer in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+
+    def _neighbour(self) -> Ints:
+        """(n_actions,) the rank that a message goes to or comes from where nothing else is said; −1 for other kinds."""
+        to_next = among(self.kind, Kind.SEND_F, Kind.RECV_B)
+        stage = np.clip(self.stage + np.where(to_next, 1, -1), 0, self.n_stages - 1)
+        rank = self.placement.rank_of(stage, np.clip(self.micro_batch, 0, self.n_micro_batches - 1))
+        return np.where(among(self.kind, *MESSAGE_KINDS), rank, -1).astype(np.int32)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The orders as a DataFrame of rank, slot, kind, stage, micro_batch, segment and peer, a row an action.
+
+        Slots count from 0 on each rank; actions begun together share one. Further waits, capacities and weight
+        versions lie in its `attrs` by these names, which a file of the table does not keep. `explorer.from_frame`
+        makes a program of it again.
         """
         import pandas as pd
 
-        rank = self.rank_of_action
         kind = pd.Categorical.from_codes(self.kind, categories=pd.Index([kind.name for kind in Kind]))
-        return pd.DataFrame(
-            {
-                "rank": rank,
-                "slot": self.slot_of_action - self.rank_offsets[rank],
-                "kind": kind,
-                "stage": self.stage,
-                "micro_batch": self.micro_batch,
-                "segment": self.segment,
-            }
-        )
+        slot = self.slot_of_action - self.rank_offsets[self.rank_of_action]
+        columns = {name: getattr(self, name) for name in ("stage", "micro_batch", "segment", "peer")}
+        frame = pd.DataFrame({"rank": self.rank_of_action, "slot": slot, "kind": kind, **columns})
+        frame.attrs.update(self._extras())
+        return frame
+
+    def _extras(self) -> dict[str, list[Any]]:
+        """What is more than orders, as plain values: waits as `with_waits` takes them."""
+        extras: dict[str, list[Any]] = {}
+        if self.waits is not None:
+            after, before = ([str(self.action(index)) for index in column.tolist()] for column in self.waits[:2])
+            extras["waits"] = list(zip(after, before, self.waits.lag.tolist(), strict=True))
+        if self.capacities is not None:
+            extras["capacities"] = self.capacities.tolist()
+        if self.weight_versions is not None:
+            extras["weight_versions"] = self.weight_versions.tolist()
+        return extras
 
     def __str__(self) -> str:
-        return "\n".join(f"rank {rank}: " + " ".join(map(str, self.order(rank))) for rank in range(self.n_ranks))
+        words = self.words()
+        slots = [
+            words[first] if last == first + 1 else f"({';'.join(words[first:last])})"
+            for first, last in pairwise(self.slot_offsets.tolist())
+        ]
+        orders = pairwise(self.rank_offsets.tolist())
+        return "\n".join(f"rank {rank}: " + " ".join(slots[first:last]) for rank, (first, last) in enumerate(orders))
 
     def __repr__(self) -> str:
         return (

@@ -93,6 +93,23 @@ def read_waits(waits: object) -> tuple[Indices, Indices, npt.NDArray[np.float64]
     return after.astype(np.int64), before.astype(np.int64), lag.astype(np.float64)
 
 
+def named_wait(wait: Any) -> tuple[Action, Action, float]:
+    """The action that must end first, the one that then may begin, and the seconds between.
+
+    Raises:
+        InputError: if it is something else.
+    """
+    try:
+        first, then, seconds = wait
+        lag = float(seconds)
+    except (TypeError, ValueError):
+        raise InputError(
+            f'a wait is two actions and seconds, like ("1F0", "0F1", 0.5); got {str(wait)[:60]}', argument="waits"
+        ) from None
+    named = [action if isinstance(action, Action) else Action.parse(str(action)) for action in (first, then)]
+    return named[0], named[1], lag
+
+
 def read_capacities(capacities: object) -> Indices:
     """The counts of items that fit between stages.
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core import Action, Overlap, Placement, Program, graph_of
-from explorer.core.action import parse_slot
+from explorer.core import Program, check, graph_of
 from explorer.core.inference import inferred
+from explorer.core.words import MOST_RANKS, program_of_words
 from explorer.errors import InputError
+from explorer.io.loss import warn_of_loss
 
 _MOST_WORDS = 1_000_000
 _MOST_CELLS = 4_000_000  # of a drawing
 _IDLE = frozenset((".", "·", "-", "–", "|"))
 _RANK = re.compile(r"\s*rank\s+([0-9]{1,9})\s*:?", re.IGNORECASE)
 _NOTE = re.compile(r"\s(?:#|stages?\s).*", re.IGNORECASE)
-_BARE = re.compile(r"(^|[(;])(?=[A-Z])")  # where a stage is left out
+_BARE = re.compile(r"(?:^|(?<=[\s(;]))(?=[A-Z])")  # where a stage is left out
 
 
 class _Line(NamedTuple):
@@ -28,14 +29,15 @@ class _Line(NamedTuple):
 
 
 def from_grid(text: str, *, name: str = "own") -> Program:
-    """The program that a drawing shows: a line a rank, slots between blanks.
+    """The program that a drawing shows, checked: a line a rank, slots between blanks.
 
         rank 0  F0 F1 .  .  B0 B1
         rank 1  .  F0 B0 F1 B1 .
 
     ``F0`` is micro-batch 0 forward on the one stage of its rank; with several stages a rank the stage stands before
     it, ``2F0``. ``(2F1;1B0)`` begin together. Dots are idle, which the orders tell anyway: they may be left out. So
-    may ``rank 0``. A note may follow behind ``#`` or ``stages``. What `print(program)` gives can be read too.
+    may ``rank 0``. A note may follow behind ``#`` or ``stages``. A message past the next stage names the rank at its
+    other end, ``SEND_F0@3``. What `print(program)` gives can be read too.
 
     Args:
         text: the drawing.
@@ -43,7 +45,8 @@ def from_grid(text: str, *, name: str = "own") -> Program:
 
     Raises:
         InputError: if a word names no action; it names line and column.
-        ProgramError: if the orders say nothing of a whole program.
+        ProgramError: if an action is missing, doubled, misplaced or out of range.
+        CircularWaitError: if actions wait for each other in a circle.
     """
     if not isinstance(text, str):
         raise InputError(
@@ -55,42 +58,57 @@ def from_grid(text: str, *, name: str = "own") -> Program:
             argument="text",
         )
     lines = [_Line(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    if not lines:
-        raise InputError("a drawing has a line for each rank; got none; try 'F0 B0'", argument="text")
-    orders = [list(_slots(line, rank)) for rank, line in enumerate(lines)]
-    return inferred(Program.from_orders(str(name), Placement.looped(len(orders)), 1, orders))
-
-
-def _slots(line: _Line, rank: int) -> Iterator[Action | Overlap]:
-    body = _NOTE.sub("", line.text)
-    begin = 0
-    if titled := _RANK.match(body):
-        begin = titled.end()
-        if int(titled[1]) != rank:
-            raise InputError(
-                f"ranks are drawn from 0 on, each once; got rank {titled[1]} in line {line.number}; "
-                f"it is the place of rank {rank}",
-                argument="text",
-            )
-    for word in re.finditer(r"\S+", body[begin:]):
-        if word[0] not in _IDLE:
-            yield _slot(word[0], rank, f"line {line.number}, column {begin + word.start() + 1}")
-
-
-def _slot(word: str, rank: int, where: str) -> Action | Overlap:
-    try:
-        return parse_slot(_BARE.sub(rf"\g<1>{rank}", word))
-    except InputError:
+    if not 0 < len(lines) <= MOST_RANKS:
         raise InputError(
-            f"a slot reads F0, or 2F0 with its stage, or (2F1;1B0); got {word[:40]!r} in {where}; a dot is idle",
+            f"a drawing has a line for each rank{f', at most {MOST_RANKS:,}' if lines else ''}; "
+            f"got {f'{len(lines):,}' if lines else 'none'}; try 'F0 B0'",
             argument="text",
-        ) from None
+        )
+    words = text.split()
+    n_words = len(words) - sum(map(words.count, _IDLE))
+    if n_words > _MOST_WORDS:
+        raise InputError(
+            f"a drawing has at most {_MOST_WORDS:,} words; got {n_words:,}; try explorer.from_frame", argument="text"
+        )
+    orders = [_words(_body(line, rank), rank) for rank, line in enumerate(lines)]
+    return check(inferred(program_of_words(str(name), orders, lambda rank, place: _unread(lines[rank], rank, place))))
+
+
+def _body(line: _Line, rank: int) -> str:
+    """What of a line is drawn, without title and note, in its own columns."""
+    body = _NOTE.sub("", line.text)
+    titled = _RANK.match(body)
+    if not titled:
+        return body
+    if int(titled[1]) != rank:
+        raise InputError(
+            f"ranks are drawn from 0 on, each once; got rank {titled[1]} in line {line.number}; "
+            f"it is the place of rank {rank}",
+            argument="text",
+        )
+    return " " * titled.end() + body[titled.end() :]
+
+
+def _words(body: str, rank: int) -> list[str]:
+    return [word for word in _BARE.sub(str(rank), body).split() if word not in _IDLE]
+
+
+def _unread(line: _Line, rank: int, place: int) -> InputError:
+    """The refusal of the word at a place of a line."""
+    drawn = (word for word in re.finditer(r"\S+", _body(line, rank)) if word[0] not in _IDLE)
+    word = next(islice(drawn, place, None))
+    return InputError(
+        f"a slot reads F0, or 2F0 with its stage, or (2F1;1B0); got {word[0][:40]!r} in line {line.number}, "
+        f"column {word.start() + 1}; a dot is idle",
+        argument="text",
+    )
 
 
 def to_grid(program: Program) -> str:
     """`program` drawn in text, as `from_grid` reads it: every slot takes one column and begins as early as it can.
 
-    The stage stands before an action only where a rank has several.
+    The stage stands before an action only where a rank has several. Further waits, capacities and weight versions
+    cannot be drawn; a warning says so.
 
     Args:
         program: any that `check` approves.
@@ -106,6 +124,7 @@ def to_grid(program: Program) -> str:
         rank 1  .  F0 B0 F1 B1 .
     """
     column = _columns(program)
+    warn_of_loss(program, "a drawing")
     width = int(column.max()) + 1
     if width * program.n_ranks > _MOST_CELLS:
         raise InputError(
@@ -114,9 +133,10 @@ def to_grid(program: Program) -> str:
             argument="program",
         )
     bare = bool((program.stage == program.rank_of_action).all())
-    lines = [["."] * width for _ in range(program.n_ranks)]
-    for slot, (rank, k) in enumerate(zip(program.rank_of_slot.tolist(), column.tolist(), strict=True)):
-        word = str(program.slot(slot))
+    lines, words = [["."] * width for _ in range(program.n_ranks)], program.words()
+    slots = zip(program.rank_of_slot.tolist(), column.tolist(), pairwise(program.slot_offsets.tolist()), strict=True)
+    for rank, k, (first, last) in slots:
+        word = words[first] if last == first + 1 else f"({';'.join(words[first:last])})"
         lines[rank][k] = re.sub(r"(^|[(;])[0-9]+", r"\1", word) if bare else word
     cell = max((len(word) for line in lines for word in line), default=1)
     margin = len(f"rank {program.n_ranks - 1}") + 2

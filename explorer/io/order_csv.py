@@ -6,7 +6,8 @@
 
 Torch's REDUCE_GRAD is our G. UNSHARD and RESHARD say when FSDP gathers a stage's weights, which no program here
 holds: they are left out, and a warning says so. Zero-bubble code writes BW for B. R, U and segments (``0F1.2``) are
-ours alone; torch has no word for them.
+ours alone; torch has no word for them, nor for a message past the next stage, which we write with the rank at its
+other end: ``0SEND_F0@3``.
 
 Source: torch 2.13, distributed/pipelining/schedules.py, `_Action.from_str` and `_dump_csv`.
 """
@@ -16,16 +17,16 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Iterator
 from io import StringIO
 from itertools import pairwise
 
 import numpy as np
 
-from explorer.core import COMPUTE_KINDS, MESSAGE_KINDS, Action, Kind, Overlap, Placement, Program
-from explorer.core.action import parse_slot
+from explorer.core import COMPUTE_KINDS, Kind, Program
 from explorer.core.inference import inferred
+from explorer.core.words import MOST_RANKS, program_of_words
 from explorer.errors import InputError
+from explorer.io.loss import warn_of_loss
 
 MOST_CELLS = 1_000_000
 _REDUCE = "REDUCE_GRAD"
@@ -52,18 +53,29 @@ def read_order(text: str, name: str, file: str) -> Program:
             f"an order has at most {MOST_CELLS:,} cells; got {n_cells:,} in {file}; try fewer micro-batches",
             argument="path",
         )
-    left_out: list[str] = []
-    orders = [list(_slots(row, f"{file}, line {line}", left_out)) for line, row in enumerate(_rows(text, file), 1)]
+    rows = _rows(text, file)
+    orders = [_words(row) for row in rows]
     while orders and not orders[-1]:
         orders.pop()  # lines behind the last rank
-    if not orders:
-        raise InputError(f"an order has a row for each rank; got none in {file}; try 0F0,0B0", argument="path")
-    if left_out:
+    if not 0 < len(orders) <= MOST_RANKS:
+        raise InputError(
+            f"an order has a row for each rank{f', at most {MOST_RANKS:,}' if orders else ''}; "
+            f"got {f'{len(orders):,}' if orders else 'none'} in {file}; try 0F0,0B0",
+            argument="path",
+        )
+    n_left_out = sum(map(len, orders))
+    if "SHARD" in text:
+        orders = [[word for word in order if not _SHARDING.fullmatch(word)] for order in orders]
+    if n_left_out := n_left_out - sum(map(len, orders)):
         warnings.warn(
-            f"{file}: {len(left_out)} cells of UNSHARD and RESHARD are left out; a program holds no sharding",
+            f"{file}: {n_left_out} cells of UNSHARD and RESHARD are left out; a program holds no sharding",
             stacklevel=4,
         )
-    return inferred(Program.from_orders(name, Placement.looped(len(orders)), 1, orders))
+    return inferred(
+        program_of_words(
+            name, orders, lambda row, place: _unread(rows[row], orders[row][place], f"{file}, line {row + 1}")
+        )
+    )
 
 
 def _rows(text: str, file: str) -> list[list[str]]:
@@ -80,50 +92,40 @@ def _rows(text: str, file: str) -> list[list[str]]:
     return rows
 
 
-def _slots(row: list[str], line: str, left_out: list[str]) -> Iterator[Action | Overlap]:
-    for column, cell in enumerate(row, 1):
-        word = cell.strip()
-        if not word:
-            continue
-        if _SHARDING.fullmatch(word):
-            left_out.append(word)
-            continue
-        try:
-            yield parse_slot(_FULL.sub(r"\1B", word.replace(_REDUCE, Kind.G.name)))
-        except InputError:
-            raise InputError(
-                f"a cell reads <stage><kind><micro-batch>, like 2F5, or (2F1;1B0)OVERLAP_F_B; got {word[:_SHOWN]!r} in "
-                f"{line}, column {column}; the kinds are {', '.join(kind.name for kind in Kind)} and torch's "
-                f"{_REDUCE}, UNSHARD, RESHARD; commas stand between cells",
-                argument="path",
-            ) from None
+def _words(row: list[str]) -> list[str]:
+    """The cells of a row that are not empty, in this package's own spelling."""
+    words = [word for cell in row if (word := cell.strip())]
+    line = "".join(words)
+    if _REDUCE in line:
+        words = [word.replace(_REDUCE, Kind.G.name) for word in words]
+    return [_FULL.sub(r"\1B", word) for word in words] if "BW" in line else words
+
+
+def _unread(row: list[str], word: str, line: str) -> InputError:
+    """The refusal of the first cell of `row` that is spelled as `word`."""
+    column = next(column for column, cell in enumerate(row, 1) if word in _words([cell]))
+    return InputError(
+        f"a cell reads <stage><kind><micro-batch>, like 2F5, or (2F1;1B0)OVERLAP_F_B; got "
+        f"{row[column - 1].strip()[:_SHOWN]!r} in {line}, column {column}; the kinds are "
+        f"{', '.join(kind.name for kind in Kind)} and torch's {_REDUCE}, UNSHARD, RESHARD; commas stand between cells",
+        argument="path",
+    )
 
 
 def write_order(program: Program) -> str:
     """`program` as such a CSV; rows end with CR and LF, as torch's do."""
-    lost = {
-        "waits": program.waits is not None and len(program.waits.after) > 0,
-        "capacities": program.capacities is not None,
-        "peers": bool(((program.peer >= 0) & (program.peer != _neighbour(program))).any()),
-    }
-    if any(lost.values()):
-        named = " and ".join(name for name, there in lost.items() if there)
-        warnings.warn(f"{program.name}: a CSV holds orders only; its {named} are left out", stacklevel=3)
-    words = _words(program)
+    warn_of_loss(program, "a CSV")
+    words = _torch_words(program)
     cells = [_cell(words, *ends) for ends in pairwise(program.slot_offsets.tolist())]
     return "".join(",".join(cells[first:last]) + "\r\n" for first, last in pairwise(program.rank_offsets.tolist()))
 
 
-def _words(program: Program) -> list[tuple[str, bool]]:
+def _torch_words(program: Program) -> list[tuple[str, bool]]:
     """Each action as text, and whether it computes."""
-    names = [_REDUCE if kind == Kind.G else kind.name for kind in Kind]
-    computes = np.isin(program.kind, COMPUTE_KINDS).tolist()
-    columns = (program.stage, program.kind, program.micro_batch, program.segment)
-    texts = (
-        f"{stage}{names[kind]}{'' if micro_batch < 0 else micro_batch}{f'.{segment}' if segment else ''}"
-        for stage, kind, micro_batch, segment in zip(*(column.tolist() for column in columns), strict=True)
-    )
-    return list(zip(texts, computes, strict=True))
+    words, computes = program.words(), np.isin(program.kind, COMPUTE_KINDS).tolist()
+    for index in np.flatnonzero(program.kind == Kind.G).tolist():
+        words[index] = words[index].replace(Kind.G.name, _REDUCE)
+    return list(zip(words, computes, strict=True))
 
 
 def _cell(words: list[tuple[str, bool]], first: int, last: int) -> str:
@@ -132,12 +134,3 @@ def _cell(words: list[tuple[str, bool]], first: int, last: int) -> str:
     parts = words[first:last]
     ending = "OVERLAP_F_B" if all(computes for _, computes in parts) else ""
     return f"({';'.join(word for word, _ in parts)}){ending}"
-
-
-def _neighbour(program: Program) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """(n_actions,) the rank that a message goes to or comes from where nothing else is said; −1 for other kinds."""
-    to_next = np.isin(program.kind, (Kind.SEND_F, Kind.RECV_B))
-    stage = np.clip(program.stage + np.where(to_next, 1, -1), 0, program.n_stages - 1)
-    inside = np.clip(program.micro_batch, 0, program.n_micro_batches - 1)
-    rank = program.placement.rank_of(stage, inside)
-    return np.where(np.isin(program.kind, MESSAGE_KINDS), rank, -1).astype(np.int64)

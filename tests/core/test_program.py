@@ -246,7 +246,7 @@ def test_check_refuses_routes_for_another_number_of_micro_batches() -> None:
 
 def test_to_frame_has_a_row_an_action_and_counts_slots_by_rank() -> None:
     frame = program("0F0 (0F1;0B0) 0B1", GOOD[1]).to_frame()
-    assert list(frame.columns) == ["rank", "slot", "kind", "stage", "micro_batch", "segment"]
+    assert list(frame.columns) == ["rank", "slot", "kind", "stage", "micro_batch", "segment", "peer"]
     assert frame[frame["rank"] == 0]["slot"].tolist() == [0, 1, 1, 2]
     assert frame["kind"].astype(str).tolist() == ["F", "F", "B", "B", "F", "B", "F", "B"]
 

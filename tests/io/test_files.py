@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import explorer as ex
+from explorer.core import message_pairs
 from explorer.errors import CircularWaitError, ExplorerError, InputError, ProgramError
 from explorer.schedules import REGISTRY
 from tests.io.orders import TORCH_1F1B, TORCH_DUALPIPEV, TORCH_DUALPIPEV_MESSAGES, TORCH_INTERLEAVED
@@ -40,13 +41,31 @@ def same(one: ex.Program, other: ex.Program) -> None:
 def test_every_schedule_comes_back_from_csv_table_and_drawing(
     tmp_path: Path, name: str, n_ranks: int, n_micro_batches: int, n_chunks: int
 ) -> None:
-    # further waits are in none of the three, and a warning says so of a file
-    program = dataclasses.replace(legal(name, n_ranks, n_micro_batches, n_chunks), waits=None)
+    whole = legal(name, n_ranks, n_micro_batches, n_chunks)
+    table = ex.from_frame(whole.to_frame().sort_values(["slot", "rank"], kind="stable"))  # rows in any order
+    same(table, whole)
+    for one, other in ((table.waits, whole.waits), (table.weight_versions, whole.weight_versions)):
+        assert np.array_equal(one, other) if other is not None else one is None
+    # waits and weight versions are not in the others, and a warning says so
+    program = dataclasses.replace(whole, waits=None, weight_versions=None)
     ex.save(program, tmp_path / "order.csv")
     same(ex.load(tmp_path / "order.csv"), program)
-    same(ex.from_frame(program.to_frame()), program)
     same(ex.from_grid(ex.to_grid(program)), program)
     same(ex.from_grid(str(program)), program)
+
+
+@given(st.sampled_from(NAMES), st.integers(1, 4), st.integers(1, 6), st.integers(1, 2))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+def test_messages_come_back_from_all_three_between_the_same_ranks(
+    tmp_path: Path, name: str, n_ranks: int, n_micro_batches: int, n_chunks: int
+) -> None:
+    whole = legal(name, n_ranks, n_micro_batches, n_chunks)
+    program = ex.add_messages(dataclasses.replace(whole, waits=None, weight_versions=None))
+    ex.save(program, tmp_path / "order.csv")
+    for again in (ex.load(tmp_path / "order.csv"), ex.from_frame(program.to_frame()), ex.from_grid(str(program))):
+        same(again, program)
+        for one, other in zip(message_pairs(again), message_pairs(program), strict=True):
+            assert (one == other).all()
 
 
 @pytest.mark.parametrize("text", [TORCH_INTERLEAVED, TORCH_DUALPIPEV])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import explorer as ex
+from explorer.core import message_pairs
 from explorer.errors import InputError, ProgramError
 
 
@@ -66,20 +67,42 @@ def test_to_grid_names_stages_where_a_rank_has_several() -> None:
         ("rank 1 F0 B0", "got rank 1 in line 1; it is the place of rank 0"),
         ("", "a line for each rank; got none; try 'F0 B0'"),
         (5, "a text with a line a rank; got int"),
+        ("F0 F1 B1", "0B0 is missing from rank 0"),
+        ("B0 F0", "wait for each other in a circle"),
+        ("F0\n" * 65_537, "a line for each rank, at most 65,536; got 65,537"),
+        ("F0 " * 1_000_001, "at most 1,000,000 words; got 1,000,001; try explorer.from_frame"),
+        ("F0@1 B0", "got 'F0@1' in line 1, column 1"),
+        ("F0 SEND_F0@x B0", "got 'SEND_F0@x' in line 1, column 4"),
         (" " * 16_000_001, "at most 16,000,000 characters; got 16,000,001"),
     ],
 )
 def test_from_grid_names_the_word_it_cannot_read(text: str, message: str) -> None:
     with pytest.raises((InputError, ProgramError), match=message):
-        ex.check(ex.from_grid(text))
+        ex.from_grid(text)
 
 
 def test_to_grid_refuses_what_cannot_be_drawn() -> None:
     with pytest.raises(InputError, match="needs a Program; got int"):
         ex.to_grid(5)  # type: ignore[arg-type]
     with pytest.raises(ProgramError, match="0B0 is missing"):
-        ex.to_grid(ex.from_grid("F0 F1 B1"))
+        ex.to_grid(ex.Program.from_orders("own", ex.Placement.looped(1), 2, ["0F0 0F1 0B1"]))
     with pytest.raises(
         InputError, match=r"at most 4,000,000 cells; got 1,500 ranks × 3,000 columns; try program\.to_frame"
     ):
         ex.to_grid(ex.schedule("naive", n_ranks=1500, n_micro_batches=1))
+
+
+def test_to_grid_warns_of_what_cannot_be_drawn() -> None:
+    with pytest.warns(UserWarning, match="pipedream: a drawing holds orders only; its weight versions are left out"):
+        ex.to_grid(ex.schedule("pipedream", n_ranks=2, n_micro_batches=2))
+
+
+def test_a_message_past_the_next_stage_is_drawn_with_the_rank_at_its_other_end() -> None:
+    drawn = "rank 0  F0        SEND_F0@2\nrank 1  .         F0\nrank 2  .         .         RECV_F0@0 F0"
+    program = ex.from_grid(drawn)
+    assert [column.tolist() for column in message_pairs(program)] == [[1], [3]]
+    assert [line.split(".")[0].split() for line in ex.to_grid(program).splitlines()][:2] == [
+        ["rank", "0", "F0", "SEND_F0@2"],
+        ["rank", "1"],
+    ]
+    assert str(ex.from_grid(ex.to_grid(program))) == str(program)
