@@ -118,6 +118,7 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.figures import (
         write_html as write_html,
     )
+    from explorer.execute import record as record
     from explorer.io import (
         from_frame as from_frame,
     )
@@ -165,6 +166,7 @@ _HOME = {
     **dict.fromkeys(("ExplorerError",), "errors"),
     **dict.fromkeys(("Hook", "READY_MODELS", "Recorder", "Run", "Stop", "execute", "ready_model"), "execute"),
     **dict.fromkeys(("Report", "preflight"), "execute"),
+    **dict.fromkeys(("record",), "execute"),
     **dict.fromkeys(("memory", "timeline", "timeline_and_memory", "write_html"), "figures"),
     **dict.fromkeys(("from_frame", "from_grid", "load", "save", "to_grid"), "io"),
     **dict.fromkeys(("Cure", "MessageReport", "add_messages", "check_messages"), "lowering"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from explorer.execute.preflight_look import preflight
     from explorer.execute.preflight_report import Report
     from explorer.execute.recorder import Recorder
+    from explorer.execute.recording import record
     from explorer.execute.run import Run
     from explorer.execute.stop import Stop
 
@@ -30,6 +31,7 @@ __all__ = [
     "execute",
     "preflight",
     "ready_model",
+    "record",
 ]
 
 READY_MODELS: Mapping[str, str] = MappingProxyType(
@@ -44,6 +46,7 @@ _HOME = {
     "Hook": "hooks",
     "Stop": "stop",
     "Recorder": "recorder",
+    "record": "recording",
     "execute": "kernel",
     "preflight": "preflight_look",
     "Report": "preflight_report",

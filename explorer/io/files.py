@@ -11,6 +11,7 @@ from explorer.core import Program, Trace, check
 from explorer.errors import InputError, ProgramError
 from explorer.io.contents import as_path, read_text, suffix_of, write_text
 from explorer.io.order_csv import read_order, write_order
+from explorer.io.recorded import load_recording
 from explorer.io.trace_csv import MARK, read_trace_csv, write_trace_csv
 from explorer.io.trace_json import read_trace_json, write_trace_json
 
@@ -26,10 +27,11 @@ def load(path: str | os.PathLike[str]) -> Program | Trace:
     A program is a ``.csv`` that pipeline schedules of torch export: a row a rank, a slot a cell, with or without
     communication. Numbers of stages and micro-batches and the placement are what the order shows.
 
-    A trace is a ``.json``, ``.json.gz``, ``.csv`` or ``.csv.gz`` of `save`.
+    A trace is a ``.json``, ``.json.gz``, ``.csv`` or ``.csv.gz`` of `save`, or a folder of `record`, whose ranks are
+    joined; of several pipelines there, a rank's own file names one.
 
     Args:
-        path: of the file.
+        path: of the file or the folder.
 
     Raises:
         InputError: if there is no such file, it is too large, not text, broken, or something in it cannot be; of an
@@ -51,6 +53,8 @@ def load(path: str | os.PathLike[str]) -> Program | Trace:
     """
     file = as_path(path)
     suffix = suffix_of(file)
+    if file.is_dir() or suffix == ".jsonl":
+        return load_recording(file)
     if suffix == ".csv":
         text = read_text(file, largest=_LARGEST, advice="fewer micro-batches")
         return read_trace_csv(text, file.name) if text.startswith(MARK) else _order(text, file)
