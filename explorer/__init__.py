@@ -32,6 +32,9 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
         peak_bytes as peak_bytes,
     )
     from explorer.analysis import (
+        peak_holders as peak_holders,
+    )
+    from explorer.analysis import (
         phases as phases,
     )
     from explorer.analysis import (
@@ -107,7 +110,19 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
         ready_model as ready_model,
     )
     from explorer.figures import (
+        compare as compare,
+    )
+    from explorer.figures import (
+        difference_chart as difference_chart,
+    )
+    from explorer.figures import (
         memory as memory,
+    )
+    from explorer.figures import (
+        memory_stack as memory_stack,
+    )
+    from explorer.figures import (
+        residual_chart as residual_chart,
     )
     from explorer.figures import (
         timeline as timeline,
@@ -160,13 +175,14 @@ _HOME = {
         ("behind_messages", "in_flight_over_time", "items", "memory_over_time", "peak_bytes", "phases", "throughput"),
         "analysis",
     ),
-    **dict.fromkeys(("residuals",), "analysis"),
+    **dict.fromkeys(("peak_holders", "residuals"), "analysis"),
     **dict.fromkeys(("Action", "Category", "Costs", "Events", "Kind", "MemoryChanges", "Origin"), "core"),
     **dict.fromkeys(("Overlap", "Placement", "Program", "Trace", "Waits", "check", "node_links"), "core"),
     **dict.fromkeys(("ExplorerError",), "errors"),
     **dict.fromkeys(("Hook", "READY_MODELS", "Recorder", "Run", "Stop", "execute", "ready_model"), "execute"),
     **dict.fromkeys(("Report", "preflight"), "execute"),
     **dict.fromkeys(("record",), "execute"),
+    **dict.fromkeys(("compare", "difference_chart", "memory_stack", "residual_chart"), "figures"),
     **dict.fromkeys(("memory", "timeline", "timeline_and_memory", "write_html"), "figures"),
     **dict.fromkeys(("from_frame", "from_grid", "load", "save", "to_grid"), "io"),
     **dict.fromkeys(("Cure", "MessageReport", "add_messages", "check_messages"), "lowering"),

@@ -1,8 +1,20 @@
 """Numbers → plotly figures; returned, never shown."""
 
 from explorer.figures.combined import timeline_and_memory
+from explorer.figures.compare import compare
+from explorer.figures.compare_residuals import difference_chart, residual_chart
 from explorer.figures.export import write_html
 from explorer.figures.memory import memory
+from explorer.figures.memory_stack import memory_stack
 from explorer.figures.timeline import timeline
 
-__all__ = ["memory", "timeline", "timeline_and_memory", "write_html"]
+__all__ = [
+    "compare",
+    "difference_chart",
+    "memory",
+    "memory_stack",
+    "residual_chart",
+    "timeline",
+    "timeline_and_memory",
+    "write_html",
+]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from explorer.analysis import Levels, in_flight_over_time, memory_over_time
 from explorer.core import Trace
+from explorer.errors import InputError
 from explorer.figures.palette import EITHER, rank_color
 from explorer.figures.timeline import MODEBAR, time_axis
 from explorer.figures.units import Unit, bytes_unit, time_unit
@@ -17,6 +18,7 @@ from explorer.figures.words import check_predicted, check_trace, title_of
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+DEVICE_COLOR = "#c94f0a"
 _MOST_IN_LEGEND = 16  # ranks
 
 
@@ -44,6 +46,7 @@ class MemoryInfo(NamedTuple):
         unit: of the levels.
         lines: what happened, one a rank.
         predicted: the prediction, one a rank; empty if there is none that compares.
+        device_bytes: what each device has, or None.
     """
 
     title: str
@@ -52,21 +55,24 @@ class MemoryInfo(NamedTuple):
     unit: Unit
     lines: list[Line]
     predicted: list[Line]
+    device_bytes: float | None = None
 
 
-def memory(trace: Trace, *, predicted: Trace | None = None) -> go.Figure:
+def memory(trace: Trace, *, predicted: Trace | None = None, device_bytes: float | None = None) -> go.Figure:
     """How much memory each rank holds over time; micro-batches in flight where the trace knows no bytes.
 
     Args:
         trace: what happened.
         predicted: what was to happen, drawn faint and dashed behind it.
+        device_bytes: what each device has, drawn as a line where the trace knows bytes.
 
     Raises:
-        InputError: if `trace` or `predicted` is not a Trace, or they differ in their ranks.
+        InputError: if `trace` or `predicted` is not a Trace, they differ in their ranks, or `device_bytes` is no number
+            above 0.
     """
     import plotly.graph_objects as go
 
-    info = memory_info(trace, predicted=predicted)
+    info = memory_info(trace, predicted=predicted, device_bytes=device_bytes)
     figure = go.Figure(memory_traces(info))
     figure.update_layout(
         title={"text": info.title, "subtitle": {"text": info.what}, "x": 0.01, "font": {"size": 16}},
@@ -83,8 +89,9 @@ def memory(trace: Trace, *, predicted: Trace | None = None) -> go.Figure:
     return figure
 
 
-def memory_info(trace: Trace, *, predicted: Trace | None = None) -> MemoryInfo:
+def memory_info(trace: Trace, *, predicted: Trace | None = None, device_bytes: float | None = None) -> MemoryInfo:
     """What `memory` shows, as numbers and texts."""
+    device_bytes = check_device(device_bytes)
     trace = check_trace(trace, function="memory")
     predicted = check_predicted(predicted, trace, function="memory")
     either = [t for t in (trace, predicted) if t is not None]
@@ -94,22 +101,56 @@ def memory_info(trace: Trace, *, predicted: Trace | None = None) -> MemoryInfo:
     lines = _lines(trace, of(trace))
     behind = _lines(predicted, of(predicted)) if predicted is not None and comparable else []
     most = max((float(line.level.max(initial=0)) for line in (*lines, *behind)), default=0.0)
+    limit = device_bytes if in_bytes else None
     span = max((float(line.time[-1]) for line in (*lines, *behind) if len(line.time)), default=0.0)
     return MemoryInfo(
         title_of(trace),
         "memory held" if in_bytes else "micro-batches in flight",
         time_unit(span, trace.clock),
-        bytes_unit(most) if in_bytes else Unit("", 1.0),
+        bytes_unit(max(most, limit or 0.0)) if in_bytes else Unit("", 1.0),
         lines,
         behind,
+        limit,
     )
 
 
 def memory_traces(info: MemoryInfo) -> list[go.Scatter]:
-    """One plotly trace a rank for what happened, and one for what was predicted."""
+    """One plotly trace a rank for what happened, one for what was predicted, and one for what the device has."""
     n_ranks = len(info.lines)
     faint = [_trace(info, line, n_ranks, faint=True) for line in info.predicted]
-    return [*faint, *(_trace(info, line, n_ranks, faint=False) for line in info.lines)]
+    drawn = [*faint, *(_trace(info, line, n_ranks, faint=False) for line in info.lines)]
+    if info.device_bytes is None:
+        return drawn
+    ends = [max((float(line.time[-1]) for line in info.lines if len(line.time)), default=0.0)]
+    return [*drawn, device_trace(info.device_bytes, np.array([0.0, *ends]) * info.time.factor, info.unit)]
+
+
+def device_trace(device_bytes: float, ends: npt.NDArray[np.float64], unit: Unit) -> go.Scatter:
+    """The line of what a device has, between two times as they are drawn."""
+    import plotly.graph_objects as go
+
+    return go.Scatter(
+        x=ends,
+        y=np.full(2, device_bytes * unit.factor),
+        mode="lines",
+        line={"color": DEVICE_COLOR, "width": 2},
+        name="the device has",
+        hovertemplate=f"the device has %{{y:.4~g}} {unit.name}<extra></extra>",
+    )
+
+
+def check_device(device_bytes: float | None) -> float | None:
+    """What a device has, in bytes, or None.
+
+    Raises:
+        InputError: if it is no number above 0.
+    """
+    number = isinstance(device_bytes, (int, float, np.integer, np.floating)) and not isinstance(device_bytes, bool)
+    if device_bytes is None or (number and device_bytes > 0):
+        return device_bytes
+    raise InputError(
+        f"device_bytes is bytes, above 0; got {str(device_bytes)[:40]}; try 80 * 2**30", argument="device_bytes"
+    )
 
 
 def level_axis(info: MemoryInfo) -> dict[str, Any]:
