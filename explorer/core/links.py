@@ -8,7 +8,7 @@ those of one pair of ranks included,
             links the parts are max-min fair: the link with the smallest part for each of its messages sets theirs,
             what these leave free on other links is divided among the others, and so on.
     queue   one moves and the others wait, first sent, first moved; a message moves once it is the first on all its
-            links.
+            links. Of those sent at the same time, that of the lower rank comes first.
 
 Source: fair: Bertsekas and Gallager, Data Networks, 2nd edition, section 6.5.2; SimGrid shares links so (Casanova et
 al. 2014, Journal of Parallel and Distributed Computing 74(10)). queue: links of ASTRA-sim's congestion-aware analytical

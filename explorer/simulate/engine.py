@@ -13,11 +13,14 @@ from explorer.simulate.layout import Floats
 from explorer.simulate.plan import Order, Plan, Times
 from explorer.simulate.traffic import Traffic
 
+# what an event is; at the same time the smaller comes first, and a send after all that may send besides
+_ARRIVE, _END, _MOVED, _SEND = range(4)
+
 
 class _Engine:
     """Lines that begin their next step when everything it waits for has arrived.
 
-    Nothing is visited in a precomputed order: arrivals lie on one heap by time, ties broken by a counter.
+    Nothing is visited in a precomputed order: events lie on one heap by time, then what they are, then of which step.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -27,8 +30,7 @@ class _Engine:
         self._missing = np.diff(plan.edge_offsets).tolist()
         self._queues = [deque(range(a, b)) for a, b in pairwise(plan.line_offsets.tolist())]
         self._busy = [False] * len(self._queues)
-        self._heap: list[tuple[float, int, str, int]] = []
-        self._count = 0
+        self._heap: list[tuple[float, int, int]] = []
         self.start = np.full(n, np.nan)
         self.end = np.full(n, np.nan)
         self._traffic = None if plan.loads is None else Traffic(plan.loads)
@@ -45,11 +47,11 @@ class _Engine:
             self._step()
 
     def _step(self) -> None:
-        now, _, what, step = heapq.heappop(self._heap)
-        if what == "moved":
-            self._moved(step, now)
+        now, what, step = heapq.heappop(self._heap)
+        if what >= _MOVED:
+            self._traffic_step(now, what, step)
             return
-        if what == "arrive":
+        if what == _ARRIVE:
             self._missing[step] -= 1
         else:
             self.end[step] = now
@@ -64,33 +66,32 @@ class _Engine:
         step = queue.popleft()
         self._busy[line] = True
         self.start[step] = now
-        if self._traffic is not None and self._traffic.send(step, now, now + self._seconds[step]):
-            self._watch(self._traffic)
+        if self._traffic is not None and self._traffic.loads(step):
+            self._push(now, _SEND, step)
         else:
-            self._push(now + self._seconds[step], "end", step)
+            self._push(now + self._seconds[step], _END, step)
         self._tell(step, now, early=True)
 
-    def _watch(self, traffic: Traffic) -> None:
-        """Look at the links again when the next message has moved; what was to be looked at before is forgotten."""
-        if (at := traffic.next_end()) < inf:
-            self._push(at, "moved", traffic.changes)
-
-    def _moved(self, changes: int, now: float) -> None:
+    def _traffic_step(self, now: float, what: int, number: int) -> None:
+        """Send the messages of step `number`; or see what has moved, if none came or went since that was foreseen."""
         traffic = self._traffic
-        if traffic is None or changes != traffic.changes:  # another message came or went since
+        if traffic is None or (what == _MOVED and number != traffic.changes):
             return
-        for step, end in traffic.ended(now):
-            self._push(end, "end", step)
-        self._watch(traffic)
+        if what == _SEND:
+            traffic.send(number, now, now + self._seconds[number])
+        else:
+            for step, end in traffic.ended(now):
+                self._push(end, _END, step)
+        if (at := traffic.next_end()) < inf:
+            self._push(at, _MOVED, traffic.changes)
 
     def _tell(self, step: int, now: float, *, early: bool) -> None:
         for target, lag, at_start in self._outgoing[step]:
             if at_start == early:
-                self._push(now + lag, "arrive", target)
+                self._push(now + lag, _ARRIVE, target)
 
-    def _push(self, time: float, what: str, step: int) -> None:
-        self._count += 1
-        heapq.heappush(self._heap, (time, self._count, what, step))
+    def _push(self, time: float, what: int, number: int) -> None:
+        heapq.heappush(self._heap, (time, what, number))
 
     @property
     def moves(self) -> Floats:

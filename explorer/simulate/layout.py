@@ -13,6 +13,7 @@ from explorer.core.rules import BACKWARD_MESSAGE
 from explorer.errors import CostError
 
 Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
 
 
 class MessageTimes(NamedTuple):
@@ -97,8 +98,7 @@ def lay_out(
         origin=Origin.MEASURED if measured else Origin.SIMULATED,
     )
     origin = Origin.MODELLED if measured else Origin.SIMULATED
-    moved = messages or _alone(graph, costs, end)
-    return Events.concatenate(actions, _messages(graph, costs, moved, step=step, origin=origin))
+    return Events.concatenate(actions, _messages(graph, costs, end, messages, step=step, origin=origin))
 
 
 def modelled_memory(graph: Graph, costs: Costs, start: Floats, end: Floats, *, step: int = 0) -> MemoryChanges:
@@ -170,15 +170,21 @@ def _weights(graph: Graph, size: Floats, time: float, step: int) -> list[MemoryC
     ]
 
 
-def _alone(graph: Graph, costs: Costs, end: Floats) -> MessageTimes:
-    """Messages that nothing hinders."""
-    leaves = end[graph.source_slot[graph.messages]]
-    return MessageTimes(leaves, leaves + costs.message_seconds(graph), np.broadcast_to(0.0, len(leaves)))
+def _moved(graph: Graph, seconds: Floats, rows: Indices, end: Floats, moved: MessageTimes | None) -> MessageTimes:
+    """When the messages at `rows` move; those that nothing hinders, as soon as their slot has ended."""
+    if moved is not None:
+        return MessageTimes(*(column[rows] for column in moved))
+    leaves = end[graph.source_slot[graph.messages[rows]]]
+    return MessageTimes(leaves, leaves + seconds[rows], np.zeros(len(rows)))
 
 
-def _messages(graph: Graph, costs: Costs, moved: MessageTimes, *, step: int, origin: Origin) -> Events:
+def _messages(
+    graph: Graph, costs: Costs, end: Floats, moved: MessageTimes | None, *, step: int, origin: Origin
+) -> Events:
     program, edges = graph.program, graph.dependencies
-    timed = costs.message_seconds(graph) > 0
+    seconds = costs.message_seconds(graph)
+    timed = np.flatnonzero(seconds > 0)
+    begun, arrives, wait = _moved(graph, seconds, timed, end, moved)
     rows = graph.messages[timed]
     source, target = edges.source[rows], edges.target[rows]
     rank = program.rank_of_action[source]
@@ -191,9 +197,9 @@ def _messages(graph: Graph, costs: Costs, moved: MessageTimes, *, step: int, ori
         kind=np.where(edges.message[rows] == BACKWARD_MESSAGE, Kind.SEND_B, Kind.SEND_F),
         slot=graph.source_slot[rows] - program.rank_offsets[rank],
         stream=Stream.SEND,
-        start=moved.begun[timed],
-        end=moved.arrives[timed],
-        wait=moved.wait[timed],
+        start=begun,
+        end=arrives,
+        wait=wait,
         bytes=np.rint(costs.bytes_of_messages(graph)[timed]).astype(np.int64),
         peer=program.rank_of_action[target],
         origin=origin,

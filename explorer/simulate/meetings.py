@@ -23,6 +23,7 @@ from explorer.core import (
     refuse_hang,
 )
 from explorer.errors import ProgramError
+from explorer.simulate.compiled import run_loaded
 from explorer.simulate.engine import run_events
 from explorer.simulate.flows import Flows, flows_of, meet
 from explorer.simulate.layout import Floats, modelled_memory
@@ -63,7 +64,8 @@ def _solved(meetings: Meetings, costs: Costs, solve: Solver) -> Times:
         times = solve(_plan(meetings, costs), meetings.order)
         if not meet(flows, _sent(meetings, times)[meetings.links.messages[flows.row]]):
             return times
-    return run_events(_with_loads(meetings, _plan(meetings, costs, flows), flows))
+    plan, loads = _with_loads(meetings, _plan(meetings, costs, flows), flows)
+    return run_events(plan._replace(loads=loads)) if solve is run_events else run_loaded(plan, loads)
 
 
 def _sent(meetings: Meetings, times: Times) -> Floats:
@@ -91,7 +93,7 @@ def _plan(meetings: Meetings, costs: Costs, flows: Flows | None = None) -> Plan:
     return Plan(seconds, lines, meetings.edge_offsets, meetings.edges.source, meetings.edges.from_start, lag)
 
 
-def _with_loads(meetings: Meetings, plan: Plan, flows: Flows) -> Plan:
+def _with_loads(meetings: Meetings, plan: Plan, flows: Flows) -> tuple[Plan, Loads]:
     """The messages in their transfers; what travels without a send and a receive gets a step of its own."""
     row = meetings.links.messages[flows.row]
     transfer = row - (len(meetings.dependencies.source) - len(meetings.transfer))
@@ -100,7 +102,7 @@ def _with_loads(meetings: Meetings, plan: Plan, flows: Flows) -> Plan:
     edge_of[meetings.edges.row] = np.arange(len(meetings.edges.row))  # those of no row fall on the last, a message's
     step = meetings.transfer[np.maximum(transfer, 0)]
     step[unsent] = meetings.n_steps + np.arange(unsent.sum())
-    return with_detours(plan, edge_of[row[unsent]])._replace(loads=Loads(flows, step))
+    return with_detours(plan, edge_of[row[unsent]]), Loads(flows, step)
 
 
 class _SlotTimes(NamedTuple):

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import Costs, Graph
+from explorer.simulate.compiled import run_loaded
 from explorer.simulate.engine import run_events
 from explorer.simulate.flows import Flows, flows_of, meet
 from explorer.simulate.layout import Floats, MessageTimes, slot_times
-from explorer.simulate.plan import Loads, Plan, with_detours
+from explorer.simulate.plan import Loads, Plan, Times, with_detours
 
 
 class Timing(NamedTuple):
@@ -47,7 +48,8 @@ def time_slots(graph: Graph, costs: Costs, slot_seconds: Floats, *, ran: npt.NDA
         flows = flows.take(np.flatnonzero(ran[_senders(graph, flows)]))
     if flows is None or not meet(flows, swept.end[_senders(graph, flows)]):
         return swept
-    return _with_links(graph, costs, _plan(graph, slot_seconds, edge_seconds), flows)
+    plan = _with_detours(graph, _plan(graph, slot_seconds, edge_seconds), flows)
+    return _timing(graph, costs, flows, run_loaded(plan, _loads(graph, flows)))
 
 
 def time_events(graph: Graph, costs: Costs, slot_seconds: Floats) -> Timing:
@@ -57,7 +59,8 @@ def time_events(graph: Graph, costs: Costs, slot_seconds: Floats) -> Timing:
     if flows is None:
         times = run_events(plan)
         return Timing(times.start, times.end)
-    return _with_links(graph, costs, plan, flows)
+    plan = _with_detours(graph, plan, flows)._replace(loads=_loads(graph, flows))
+    return _timing(graph, costs, flows, run_events(plan))
 
 
 def _plan(graph: Graph, slot_seconds: Floats, edge_seconds: Floats) -> Plan:
@@ -66,14 +69,21 @@ def _plan(graph: Graph, slot_seconds: Floats, edge_seconds: Floats) -> Plan:
     return Plan(slot_seconds, offsets, graph.edge_offsets, graph.source_slot, early, edge_seconds)
 
 
-def _with_links(graph: Graph, costs: Costs, plan: Plan, flows: Flows) -> Timing:
-    """Event by event, each message on a shared link being a step between those it joins."""
-    n_slots = graph.program.n_slots
+def _with_detours(graph: Graph, plan: Plan, flows: Flows) -> Plan:
+    """Each message on a shared link as a step between those it joins."""
     edges = graph.messages[flows.row]
     lag = plan.lag.copy()
     lag[edges] = graph.dependencies.lag[edges]
-    loads = Loads(flows, n_slots + np.arange(len(edges)))
-    times = run_events(with_detours(plan._replace(lag=lag), edges)._replace(loads=loads))
+    return with_detours(plan._replace(lag=lag), edges)
+
+
+def _loads(graph: Graph, flows: Flows) -> Loads:
+    return Loads(flows, graph.program.n_slots + np.arange(len(flows.row)))
+
+
+def _timing(graph: Graph, costs: Costs, flows: Flows, times: Times) -> Timing:
+    """Of the times of a plan with detours, those of slots, and of messages."""
+    n_slots = graph.program.n_slots
     sent = times.end[graph.source_slot[graph.messages]]
     begun, arrives = sent.copy(), sent + costs.message_seconds(graph)
     begun[flows.row], arrives[flows.row] = times.moves[n_slots:], times.end[n_slots:]

@@ -28,16 +28,16 @@ class Traffic:
         self._step_of = loads.step.tolist()
         self.changes = 0
 
-    def send(self, step: int, now: float, until: float) -> bool:
-        """Put the messages of `step`, which does not end before `until`, on their way; False if it has none."""
-        flows = self._flows.get(step)
-        if flows is None:
-            return False
+    def loads(self, step: int) -> bool:
+        """Whether `step` has messages."""
+        return step in self._flows
+
+    def send(self, step: int, now: float, until: float) -> None:
+        """Put the messages of `step`, which does not end before `until`, on their way."""
         self._until[step] = until
-        for flow in flows:
+        for flow in self._flows[step]:
             self._network.send(flow, now)
         self.changes += 1
-        return True
 
     def next_end(self) -> float:
         """Seconds at which the next message has moved; ∞ if none is under way."""

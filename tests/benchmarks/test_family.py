@@ -68,6 +68,16 @@ def test_costs_that_change_are_swept_anew(table: Callable[..., None]) -> None:
     assert took <= 0.010
 
 
+def test_messages_that_meet_on_shared_links(table: Callable[..., None]) -> None:
+    program = ex.schedule("1f1b", n_ranks=64, n_micro_batches=512)
+    links = ex.node_links(64, ranks_per_node=8)
+    alone, shared = (ex.Costs(latency=0.05, bandwidth=1.0, message_bytes=0.8, links=way) for way in (None, links))
+    assert ex.simulate(program, shared).makespan > ex.simulate(program, alone).makespan
+    took = cpu_seconds(lambda: ex.simulate(program, shared))
+    table("1f1b 64×512, 8 ranks a node", {"actions": program.n_actions, "s": took})
+    assert took <= 0.3
+
+
 def test_a_million_actions(table: Callable[..., None]) -> None:
     program = ex.schedule("1f1b", n_ranks=64, n_micro_batches=7813)
     assert program.n_actions >= 1_000_000
