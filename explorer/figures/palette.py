@@ -90,7 +90,7 @@ class CauseLook(NamedTuple):
     pattern: str
 
 
-_STRUCTURE, _WORK, _MESSAGES = "#868c96", "#d4508b", "#7a6ad8"
+_STRUCTURE, _WORK, _MESSAGES = "#626468", "#e1549a", "#8d4cbf"
 
 # by the names that `idle_causes` gives
 CAUSE_LOOKS: Mapping[str, CauseLook] = MappingProxyType(
@@ -98,15 +98,15 @@ CAUSE_LOOKS: Mapping[str, CauseLook] = MappingProxyType(
         "fill": CauseLook("the pipeline fills", "f", _STRUCTURE, "/"),
         "drain": CauseLook("the pipeline drains", "d", _STRUCTURE, "\\"),
         "upstream": CauseLook("waits for another rank", "u", _STRUCTURE, "-"),
-        "order": CauseLook("its own order", "o", "#a8a200", "|"),
+        "order": CauseLook("its own order", "o", "#9ea71e", "|"),
         "imbalance": CauseLook("a heavier stage", "i", _WORK, "x"),
         "straggler": CauseLook("a slow rank", "s", _WORK, "/"),
         "hiccup": CauseLook("one slow action", "!", _WORK, "."),
-        "memory": CauseLook("memory limit", "m", "#8a5a2b", "+"),
+        "memory": CauseLook("memory limit", "m", "#b3571e", "+"),
         "queue": CauseLook("message in a queue", "q", _MESSAGES, "-"),
         "latency": CauseLook("latency", "l", _MESSAGES, "/"),
         "bandwidth": CauseLook("bandwidth", "b", _MESSAGES, "|"),
-        "host": CauseLook("the host", "h", "#1f9aa8", "x"),
+        "host": CauseLook("the host", "h", "#1fabc6", "x"),
     }
 )
 

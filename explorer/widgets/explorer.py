@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
@@ -12,6 +13,7 @@ import ipywidgets
 
 from explorer.core import Trace
 from explorer.errors import ExplorerError, InputError, RunStopped
+from explorer.widgets.causes import causes_of
 from explorer.widgets.closing import close_tree
 from explorer.widgets.controls import Controls, reruns
 from explorer.widgets.look import Look
@@ -24,6 +26,8 @@ from explorer.widgets.settings import Prediction, Settings
 from explorer.widgets.where import KERNEL, PROCESSES
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from explorer.execute import Run
 
 PREDICTED = "Predicted from the costs set here"
@@ -102,6 +106,11 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         """The widget that draws the bars."""
         return self._picture.timeline
 
+    @property
+    def selection(self) -> pd.DataFrame:
+        """The events selected in the picture, in order of their starts: a bar, or all in a stretch on some ranks."""
+        return self._picture.selection()
+
     def close(self) -> None:
         """Stop what runs, end the threads, and free every widget of the app."""
         with self._lock:
@@ -170,7 +179,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self.panel.tell(PREDICTED)
         self.panel.progress(0.0)
         said = numbers(trace, None)
-        self._picture.show(Frame(trace, None, _label(trace, PREDICTED, said), _until(trace), said))
+        self._show(Frame(trace, None, _label(trace, PREDICTED, said), _until(trace), said))
         return True
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -258,7 +267,10 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         shown = measured if len(measured.events) else None
         whole = _calm(max(spans), spans[0]) if live else max(spans)
         origin = MEASURED[PROCESSES if measured.clock == "real" else KERNEL]
-        self._picture.show(Frame(predicted, shown, _label(predicted, origin, said), whole, said, live))
+        self._show(Frame(predicted, shown, _label(predicted, origin, said), whole, said, live))
+
+    def _show(self, frame: Frame) -> None:
+        self._picture.show(replace(frame, gaps=causes_of, state=asdict(self.controls.settings())))
 
 
 def sentence(error: BaseException) -> str:

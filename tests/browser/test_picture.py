@@ -136,7 +136,17 @@ def test_search_follows_a_micro_batch_through_the_ranks(show):
     for _ in range(9):
         field.press("Enter")
         told.append(str(shown.page.locator(".pipeline-spoken").text_content()))
-    assert [text[0] + text.split("rank ")[1][0] for text in told] == "F0 F1 F2 F3 B3 B2 B1 B0 F0".split()
+    assert [text[0] + text.split("rank ")[1][0] for text in told] == [
+        "F0",
+        "F1",
+        "F2",
+        "F3",
+        "B3",
+        "B2",
+        "B1",
+        "B0",
+        "F0",
+    ]
     assert shown.page.locator(".pipeline-count").inner_text() == "1 of 8"
     field.fill("what?")
     assert "try m5, F3" in shown.page.locator(".pipeline-count").inner_text()

@@ -8,6 +8,7 @@ import pytest
 from explorer.core import Category, Kind
 from explorer.figures.palette import (
     CATEGORY_COLORS,
+    CAUSE_LOOKS,
     DARK,
     EITHER,
     KIND_COLORS,
@@ -70,3 +71,14 @@ def test_compute_kinds_stay_apart_for_every_kind_of_sight(sight):
 def test_ranks_have_distinct_colours():
     for n_ranks in (1, 8, 9, 64):
         assert len({rank_color(rank, n_ranks) for rank in range(n_ranks)}) == n_ranks
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#111111"])
+def test_causes_stand_out_from_the_page(page):
+    assert min(contrast(look.color, page) for look in CAUSE_LOOKS.values()) >= 2.4
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+def test_families_of_causes_stay_apart_for_every_kind_of_sight(sight):
+    seen = [lab(np.array(SIGHT[sight]) @ linear(color)) for color in {look.color for look in CAUSE_LOOKS.values()}]
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) >= 15

@@ -24,22 +24,35 @@ function drawRectangles(pen, block, scales, state, inset) {
 }
 
 function drawLetters(pen, block, scales, state, inset) {
-  pen.textAlign = "center";
-  pen.textBaseline = "middle";
   eachVisible(block, scales, state, (rank, kind, first, beyond) => {
     if (state.style.thin[kind]) return;
     const [y, height] = scales.box(rank, false, inset);
-    const size = Math.max(9, Math.min(13, height * 0.45));
-    if (height < size) return;
-    pen.font = `600 ${size}px system-ui, sans-serif`;
-    pen.fillStyle = state.style.inks[kind];
     for (let i = first; i < beyond; i++) {
       const left = Math.max(scales.x(block.start[i]), 0);
       const right = Math.min(scales.x(block.start[i] + block.duration[i]), scales.width);
-      const text = fittingText(state.style.letters[kind], block.micro_batch[i], (right - left - 4) / (0.62 * size));
-      if (text) pen.fillText(text, (left + right - 1) / 2, y + height / 2 + 0.5);
+      drawLetter(pen, state.style, block, i, kind, left, right, y, height);
     }
   });
+}
+
+// Into the middle of a bar from `left` to `right`, as much as there is room for.
+function drawLetter(pen, style, block, i, kind, left, right, y, height) {
+  const size = Math.max(9, Math.min(13, height * 0.45));
+  if (height < size) return;
+  const text = fittingText(style.letters[kind], block.micro_batch[i], (right - left - 4) / (0.62 * size));
+  if (!text) return;
+  setFont(pen, `600 ${size}px system-ui, sans-serif`);
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.fillStyle = style.inks[kind];
+  pen.fillText(text, (left + right - 1) / 2, y + height / 2 + 0.5);
+}
+
+// Reading a font costs the pen more than a comparison.
+function setFont(pen, font) {
+  if (pen.ourFont === font && pen.ourFontSaid === pen.font) return;
+  pen.font = pen.ourFont = font;
+  pen.ourFontSaid = pen.font;
 }
 
 // "F12" where there is room for it, else "F", else nothing.

@@ -17,6 +17,7 @@ function drawGaps(pen, scales, state, theme) {
   const { gaps } = state;
   if (!gaps) return 0;
   let drawn = 0;
+  pen.globalAlpha = state.found ? FADED_GAP : 1;
   for (let rank = 0; rank < state.nRanks; rank++) {
     const [first, beyond] = gapsInSight(gaps, rank, scales.from, scales.to), [y, height] = scales.box(rank, false, 0);
     for (let i = first, last = -1; i < beyond; i++) {
@@ -31,27 +32,36 @@ function drawGaps(pen, scales, state, theme) {
       if (right - left > 14 && height > 11) drawCauseLetter(pen, cause, (left + right) / 2, y + height / 2, theme);
     }
   }
+  pen.globalAlpha = 1;
   return drawn;
 }
 
+const FADED_GAP = 0.4; // while bars stand out
+const TILES = new Map();
 const PATTERNS = new Map();
 
 // Lines at the angle of the cause on a fainter ground of its colour.
-function stripes(pen, { color, pattern }) {
+function tileOf({ color, pattern }) {
   const key = color + pattern;
-  if (!PATTERNS.has(key)) {
-    const tile = document.createElement("canvas");
-    tile.width = tile.height = 8;
-    const on = tile.getContext("2d");
-    on.fillStyle = color + "40";
-    on.fillRect(0, 0, 8, 8);
-    on.strokeStyle = color;
-    on.lineWidth = 1.4;
-    on.beginPath();
-    for (const [fromX, fromY, toX, toY] of LINES[pattern]) { on.moveTo(fromX, fromY); on.lineTo(toX, toY); }
-    on.stroke();
-    PATTERNS.set(key, pen.createPattern(tile, "repeat"));
-  }
+  if (TILES.has(key)) return TILES.get(key);
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 8;
+  const on = tile.getContext("2d");
+  on.fillStyle = color + "40";
+  on.fillRect(0, 0, 8, 8);
+  on.strokeStyle = color;
+  on.lineWidth = 1.4;
+  on.beginPath();
+  for (const [fromX, fromY, toX, toY] of LINES[pattern]) { on.moveTo(fromX, fromY); on.lineTo(toX, toY); }
+  on.stroke();
+  TILES.set(key, tile);
+  return tile;
+}
+
+function stripes(pen, cause) {
+  const key = cause.color + cause.pattern;
+  if (pen instanceof SvgPen) return cause.color + "70";
+  if (!PATTERNS.has(key)) PATTERNS.set(key, pen.createPattern(tileOf(cause), "repeat"));
   return PATTERNS.get(key);
 }
 
@@ -105,5 +115,8 @@ function describeGap(state, rank, time) {
 function causeEntries(state) {
   const { gaps } = state;
   if (!gaps) return [];
-  return gaps.causes.map(({ letter, title, color }, place) => ({ place, text: `${letter}  idle: ${title}`, color }));
+  return gaps.causes.map((cause, place) => {
+    const { letter, title, color } = cause;
+    return { place, text: `${letter}  idle: ${title}`, color, tile: tileOf(cause).toDataURL() };
+  });
 }

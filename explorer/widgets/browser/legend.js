@@ -4,12 +4,12 @@ function isHidden(state, sort, place) {
   return state.hidden.has(`${sort} ${place}`);
 }
 
-function makeKey(text, color, sort) {
+function makeKey({ text, color, tile }, sort) {
   const key = document.createElement("button"), swatch = document.createElement("i");
   key.type = "button";
   key.className = "pipeline-key";
   key.dataset.sort = sort;
-  swatch.style.background = color;
+  swatch.style.background = tile ? `url(${tile})` : color;
   key.append(swatch, text);
   return key;
 }
@@ -33,12 +33,12 @@ function makeLegend(sort, state, toggled) {
     state.hidden.delete(`${sort} ${place}`);
     toggled();
   };
-  // entries: { place, text, color }
+  // entries: { place, text, color }, and where it has stripes, `tile`
   const update = (entries) => {
     if (JSON.stringify(entries) !== shown) {
       shown = JSON.stringify(entries);
-      keys = entries.map(({ place, text, color }) => {
-        const key = makeKey(text, color, sort);
+      keys = entries.map((entry) => {
+        const key = makeKey(entry, sort), { place } = entry;
         key.title = "Click: show or hide. Double click: show nothing else.";
         key.addEventListener("click", (event) => (event.detail === 2 ? isolate(place) : event.detail < 2 && toggle(place)));
         return { key, place };

@@ -106,10 +106,11 @@ function drawFound(pen, scales, state, theme) {
     const start = block.start[i], end = start + block.duration[i];
     const { rank, kind } = barOf(state, block, i), [y, height] = scales.box(rank, thin[kind], 0);
     const left = scales.x(start), width = Math.max(scales.x(end) - left, 2.5);
-    if (!thin[kind]) path.push([left + width / 2, y + height / 2]);
+    if (!thin[kind]) path.push([left + width / 2, y + height * 0.86]); // below the letters
     if (end < scales.from || start > scales.to) continue;
     pen.fillStyle = colors[kind];
     pen.fillRect(left, y, width, height);
+    if (!thin[kind]) drawLetter(pen, state.style, block, i, kind, left, left + width, y, height);
   }
   if (wanted.microBatch !== undefined && path.length < MOST_JOINED) drawPath(pen, path, theme);
 }

@@ -17,7 +17,6 @@ class SvgPen {
   fill() { this.add("path", { d: this.path, fill: this.fillStyle }); }
   stroke() { this.add("path", { d: this.path, fill: "none", ...this.line() }); }
   line() { return { stroke: this.strokeStyle, "stroke-width": this.lineWidth, "stroke-linejoin": "round" }; }
-  createPattern() { return this.strokeStyle; }
   fillRect(x, y, width, height) { this.add("rect", { ...box(x, y, width, height), fill: this.fillStyle }); }
   strokeRect(x, y, width, height) { this.add("rect", { ...box(x, y, width, height), fill: "none", ...this.line() }); }
   drawImage(canvas, x, y, width, height) { this.add("image", { ...box(x, y, width, height), href: canvas.toDataURL(), preserveAspectRatio: "none" }); }
