@@ -95,6 +95,7 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.execute import (
         Recorder as Recorder,
     )
+    from explorer.execute import Parity as Parity
     from explorer.execute import Report as Report
     from explorer.execute import (
         Run as Run,
@@ -108,6 +109,9 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.execute import preflight as preflight
     from explorer.execute import (
         ready_model as ready_model,
+    )
+    from explorer.execute import (
+        same_as_one_process as same_as_one_process,
     )
     from explorer.figures import (
         compare as compare,
@@ -180,7 +184,7 @@ _HOME = {
     **dict.fromkeys(("Overlap", "Placement", "Program", "Trace", "Waits", "check", "node_links"), "core"),
     **dict.fromkeys(("ExplorerError",), "errors"),
     **dict.fromkeys(("Hook", "READY_MODELS", "Recorder", "Run", "Stop", "execute", "ready_model"), "execute"),
-    **dict.fromkeys(("Report", "preflight"), "execute"),
+    **dict.fromkeys(("Parity", "Report", "preflight", "same_as_one_process"), "execute"),
     **dict.fromkeys(("record",), "execute"),
     **dict.fromkeys(("compare", "difference_chart", "memory_stack", "residual_chart"), "figures"),
     **dict.fromkeys(("memory", "timeline", "timeline_and_memory", "write_html"), "figures"),

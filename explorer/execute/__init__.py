@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from explorer.execute.hooks import Hook
     from explorer.execute.kernel import execute
     from explorer.execute.models import ReadyModel, ready_model
+    from explorer.execute.parity import Parity
+    from explorer.execute.parity_own import same_as_one_process
     from explorer.execute.preflight_look import preflight
     from explorer.execute.preflight_report import Report
     from explorer.execute.recorder import Recorder
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "READY_MODELS",
     "Hook",
+    "Parity",
     "ReadyModel",
     "Recorder",
     "Report",
@@ -50,6 +53,8 @@ _HOME = {
     "execute": "kernel",
     "preflight": "preflight_look",
     "Report": "preflight_report",
+    "Parity": "parity",
+    "same_as_one_process": "parity_own",
     "Run": "run",
     "ReadyModel": "models",
     "ready_model": "models",

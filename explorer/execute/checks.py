@@ -16,6 +16,7 @@ from explorer.execute.hooks import Hook
 Values = tuple[torch.Tensor, ...]
 Loss = Callable[[Any, torch.Tensor], torch.Tensor]
 
+IGNORED = -100  # the class that torch's losses leave out unless told otherwise
 BACKENDS = ("kernel", "processes")
 _LONGEST = 1_000_000  # seconds: sockets count no more
 
@@ -216,6 +217,13 @@ def check_divisible(batch_size: int, n_micro_batches: int) -> None:
         argument="n_micro_batches",
         legal=legal,
     )
+
+
+def count_labels(targets: Sequence[torch.Tensor] | None) -> int:
+    """How many classes are to be told, without those that torch's losses leave out; 0 where targets are numbers."""
+    if not targets or targets[0].is_floating_point():
+        return 0
+    return sum(int((target != IGNORED).sum()) for target in targets)
 
 
 def check_loss(loss: Loss, output: Any, target: torch.Tensor, *, trains: bool) -> None:

@@ -80,7 +80,7 @@ class Follower:
         losses = [self._loss_of(step) for step in range(self._job.n_steps)] if self._job.loss is not None else []
         named = {name: gradients[name] for name in model.parameters if name in gradients}
         output = torch.cat([outputs[m] for m in sorted(outputs)]) if outputs else None
-        return Outcome(losses, named, dict(model.parameters), output)
+        return Outcome(losses, named, dict(model.parameters), output, model.buffers())
 
     # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -24,13 +24,17 @@ from explorer.execute.checks import (
     check_split_points,
     check_steps,
     check_timeout,
+    count_labels,
 )
 from explorer.execute.core_time import core_time
 from explorer.execute.cutting import cut
 from explorer.execute.fit import fit
 from explorer.execute.hooks import Hook, Hooks, RunEnd, RunStart
 from explorer.execute.keeper import keeper
-from explorer.execute.parity import Outcome, Parity, Whole, compare
+from explorer.execute.parity import Outcome, Parity, compare
+from explorer.execute.parity_factors import Counts
+from explorer.execute.parity_reference import Whole
+from explorer.execute.parity_rounding import rounding_of
 from explorer.execute.preflight_case import Case
 from explorer.execute.preflight_look import advise, refuse
 from explorer.execute.preflight_report import Report
@@ -102,7 +106,7 @@ def execute(
         >>> ready = ex.ready_model("mlp", n_stages=4, n_micro_batches=8)
         >>> program = ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)
         >>> run = ex.execute(program, ready.layers, ready.batch, loss=ready.loss)
-        >>> run.parity
+        >>> bool(run.parity)
         True
     """
     begun = time.perf_counter()
@@ -170,7 +174,9 @@ def _prepare(
     for stage in (*copy.stages, *other.stages):
         if isinstance(stage, Chain):
             stage.pulse = hooks.pulse
-    whole = Whole(other, job.inputs, job.targets, job.loss, job.optimizer, seeds, found.random or found.statistics)
+    rounding = rounding_of(other, job.inputs, epsilon=found.epsilon, depth=found.depth)
+    by_micro_batch = found.random or found.statistics
+    whole = Whole(other, job.inputs, job.targets, job.loss, job.optimizer, seeds, by_micro_batch, rounding)
     return Bench(copy, samples, job.loss, clock, seeds), whole, report
 
 
@@ -180,7 +186,12 @@ def _check(job: Job, reference: Whole, outcome: Outcome, hooks: Hooks) -> Parity
         theirs, sentence = reference.train(job.n_steps, outcome.losses[0], hooks.pulse)
     else:
         theirs, sentence = reference.infer(job.n_steps, hooks.pulse)
-    return compare(outcome, theirs, sentence)
+    return compare(outcome, theirs, sentence, rounding=reference.rounding, counts=_counts(job))
+
+
+def _counts(job: Job) -> Counts:
+    """What a wrong factor may be made of."""
+    return Counts(len(job.inputs), sum(len(values[0]) for values in job.inputs), count_labels(job.targets))
 
 
 def _run(recorder: Recorder, model: CutModel, outcome: Outcome, parity: Parity, report: Report) -> Run:
@@ -191,7 +202,7 @@ def _run(recorder: Recorder, model: CutModel, outcome: Outcome, parity: Parity, 
         losses=list(outcome.losses),
         gradients=outcome.gradients,
         outputs=outcome.output,
-        parity=parity.holds,
+        parity=parity,
         parity_worst=parity.worst,
         reference=parity.reference,
         started=recorder.start,

@@ -10,12 +10,12 @@ import torch
 
 from explorer.core import Costs, Program
 from explorer.errors import ScheduleError
+from explorer.execute.checks import IGNORED, count_labels
 from explorer.execute.preflight_case import Case
 from explorer.execute.preflight_report import NOTE, WARNING, Finding
 from explorer.schedules import REGISTRY, schedule
 from explorer.simulate import simulate
 
-_IGNORED = -100  # the class that torch's losses leave out unless told otherwise
 _FEWEST_OFFSETS = 3
 
 
@@ -81,12 +81,12 @@ def uneven_labels(case: Case) -> Iterator[Finding]:
     """A mean over labels is another one in each micro-batch if they hold different numbers of them."""
     if case.targets is None or case.targets[0].is_floating_point():
         return
-    counts = [int((target != _IGNORED).sum()) for target in case.targets]
+    counts = [count_labels([target]) for target in case.targets]
     if len(set(counts)) > 1:
         yield Finding(
             WARNING,
             "a step's loss is the mean over its micro-batches, each of which averages over its own labels",
-            f"got micro-batches with {min(counts)} to {max(counts)} labels that are not {_IGNORED}, so that the mean "
+            f"got micro-batches with {min(counts)} to {max(counts)} labels that are not {IGNORED}, so that the mean "
             "of means is not the mean over all labels",
             "sum over a micro-batch's labels, times n_micro_batches, divided by the whole batch's number of them",
             "loss",

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from explorer.analysis import peak_bytes
 from explorer.core import Category, Trace
+from explorer.execute.parity import Parity
 from explorer.execute.preflight_report import Report
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ class Run:
         losses: of each step, the mean over its micro-batches; empty without a loss.
         gradients: name → of the last step.
         outputs: the last stage's outputs by micro-batch, joined, of a forward-only program; else None.
-        parity: whether losses, gradients and parameters equal the unpipelined model's on the same batch.
+        parity: whether losses, gradients, parameters and buffers equal the unpipelined model's on the same batch; true
+            in a condition if so, else with the reason.
         parity_worst: the largest relative difference among them.
         reference: in a sentence, what it was compared with.
         started: how long its processes took to start, and why; None in the kernel.
@@ -41,7 +43,7 @@ class Run:
     losses: list[float]
     gradients: Mapping[str, torch.Tensor]
     outputs: torch.Tensor | None
-    parity: bool
+    parity: Parity
     parity_worst: float
     reference: str
     started: Started | None = None
@@ -65,4 +67,4 @@ class Run:
     def __repr__(self) -> str:
         losses = ", ".join(f"{loss:.4g}" for loss in self.losses)
         name, makespan = self.trace.program.name, self.trace.makespan
-        return f"Run({name!r}, losses=[{losses}], parity={self.parity}, makespan={makespan:.4g})"
+        return f"Run({name!r}, losses=[{losses}], parity={bool(self.parity)}, makespan={makespan:.4g})"

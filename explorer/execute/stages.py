@@ -89,6 +89,11 @@ class CutModel:
         """Parameters and buffers, named as the caller's model names them."""
         return {name: tensor.detach() for name, tensor in self.whole.state_dict().items()}
 
+    def buffers(self) -> dict[str, torch.Tensor]:
+        """Those that its state holds, named as the caller's model names them."""
+        kept = self.state()
+        return {name: kept[name] for name, _ in self.whole.named_buffers() if name in kept}
+
     def layer_at(self, stage: int) -> str:
         """The layer that runs, or ran last, in `stage`."""
         module = self.stages[stage]

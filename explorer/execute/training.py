@@ -14,6 +14,7 @@ from explorer.execute.checks import Loss, Values
 from explorer.execute.conductor import execution_order
 from explorer.execute.hooks import Calibrated, Hooks, Memory, StepEnd, StepStart, Updated
 from explorer.execute.parity import Outcome
+from explorer.execute.parity_rounding import Sketch, sketch_of
 from explorer.execute.session import Bench, Session
 from explorer.execute.settings import no_collection
 from explorer.execute.stages import Chain, first_line, no_pulse
@@ -62,18 +63,20 @@ def train(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
             stage.pulse = no_pulse
     session = Session(program, execution_order(program, costs), bench, hooks, costs=costs)
     optimizers = make_optimizers(job.optimizer, model) if program.has_backward else {}
-    losses = []
+    losses, sketches = list[float](), list[Sketch]()
     for step in range(job.n_steps):
         hooks.step_start(StepStart(step))
         tell_held(job, bench, optimizers, hooks, step)
         loss = session.step(step, job.inputs, job.targets)
+        sketches.append(sketch_of(model.parameters))
         update(job, bench, optimizers, hooks, step)
         losses.append(loss)
         hooks.step_end(StepEnd(step, loss))
     gradients = {name: p.grad for name, p in model.parameters.items() if p.grad is not None}
     outputs = session.conductor.outputs
     output = torch.cat([outputs[m] for m in sorted(outputs)]) if outputs else None
-    return Outcome(losses if job.loss is not None else [], gradients, dict(model.parameters), output)
+    losses = losses if job.loss is not None else []
+    return Outcome(losses, gradients, dict(model.parameters), output, model.buffers(), sketches)
 
 
 def tell_held(job: Job, bench: Bench, optimizers: Mapping[int, torch.optim.Optimizer], hooks: Hooks, step: int) -> None:
