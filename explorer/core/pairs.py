@@ -49,9 +49,7 @@ def message_pairs(program: Program) -> Pairs:
     sends, receives = _ends(program, Kind.SEND_F, Kind.SEND_B), _ends(program, Kind.RECV_F, Kind.RECV_B)
     factor = program.n_stages + 1
     exact = _match(sends.route * factor + sends.boundary, receives.route * factor + receives.boundary)
-    rest_send, rest_receive = (
-        np.setdiff1d(np.arange(len(e.row)), m) for e, m in zip((sends, receives), exact, strict=True)
-    )
+    rest_send, rest_receive = _without(sends, exact[0]), _without(receives, exact[1])
     found = _match(sends.route[rest_send], receives.route[rest_receive])
     send = np.concatenate([exact[0], rest_send[found[0]]])
     receive = np.concatenate([exact[1], rest_receive[found[1]]])

@@ -17,6 +17,7 @@ from explorer.errors import InputError
 Refuse = Callable[[int, int], InputError]
 MOST_RANKS = 65_536  # of an order in text or a table
 
+_ACTION = re.compile(ACTION_PATTERN)
 _LINE = re.compile(rf"^{ACTION_PATTERN}$", re.MULTILINE)
 _GROUP = re.compile(r"\(([^()]*)\)(?:OVERLAP_F_B)?")
 _CODE = {kind.name: int(kind) for kind in Kind}
@@ -57,7 +58,7 @@ def program_of_words(name: str, rows: Sequence[Sequence[str]], refuse: Refuse) -
 
 def _parts(words: list[str]) -> tuple[list[str], list[int]]:
     """The actions of all slots as text, and how many each slot has."""
-    if not any("(" in word for word in words):
+    if "(" not in "".join(words):
         return words, [1] * len(words)
     groups = [found[1].split(";") if (found := _GROUP.fullmatch(word)) else [word] for word in words]
     return [part.strip() for part in chain.from_iterable(groups)], [len(group) for group in groups]
@@ -66,6 +67,8 @@ def _parts(words: list[str]) -> tuple[list[str], list[int]]:
 def _first_unread(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
     for number, row in enumerate(rows):
         for place, word in enumerate(row):
+            if _ACTION.fullmatch(word):  # what nearly all are, and quicker
+                continue
             try:
                 parse_slot(word)
             except InputError:
@@ -77,7 +80,9 @@ def _numbers(texts: Sequence[str], absent: int) -> npt.NDArray[np.int32]:
     """The column that `texts` write; nothing is `absent`."""
     if not any(texts):
         return np.full(len(texts), absent, np.int32)
-    return np.fromiter((int(text) if text else absent for text in texts), np.int32, len(texts))
+    if not all(texts):
+        texts = [text or str(absent) for text in texts]
+    return np.fromiter(map(int, texts), np.int32, len(texts))
 
 
 def _offsets(lengths: Iterable[int]) -> npt.NDArray[np.int64]:

@@ -29,6 +29,7 @@ from explorer.errors import InputError
 from explorer.io.loss import warn_of_loss
 
 MOST_CELLS = 1_000_000
+_TITLES = 64  # cells of the first row that may be titles of a table
 _REDUCE = "REDUCE_GRAD"
 _SHARDING = re.compile(r"[0-9]+(UNSHARD|RESHARD)")
 _FULL = re.compile(r"([0-9])BW(?=[0-9])")  # zero-bubble code's word for our B; its own B would be our I
@@ -53,16 +54,18 @@ def read_order(text: str, name: str, file: str) -> Program:
             f"an order has at most {MOST_CELLS:,} cells; got {n_cells:,} in {file}; try fewer micro-batches",
             argument="path",
         )
+    n_ranks = text.rstrip().count("\n") + 1
+    if n_ranks > MOST_RANKS:
+        raise InputError(
+            f"an order has a row for each rank, at most {MOST_RANKS:,}; got {n_ranks:,} in {file}; try fewer ranks",
+            argument="path",
+        )
     rows = _rows(text, file)
     orders = [_words(row) for row in rows]
     while orders and not orders[-1]:
         orders.pop()  # lines behind the last rank
-    if not 0 < len(orders) <= MOST_RANKS:
-        raise InputError(
-            f"an order has a row for each rank{f', at most {MOST_RANKS:,}' if orders else ''}; "
-            f"got {f'{len(orders):,}' if orders else 'none'} in {file}; try 0F0,0B0",
-            argument="path",
-        )
+    if not orders:
+        raise InputError(f"an order has a row for each rank; got none in {file}; try 0F0,0B0", argument="path")
     n_left_out = sum(map(len, orders))
     if "SHARD" in text:
         orders = [[word for word in order if not _SHARDING.fullmatch(word)] for order in orders]
@@ -83,7 +86,7 @@ def _rows(text: str, file: str) -> list[list[str]]:
         rows = list(csv.reader(StringIO(text, newline=""), strict=True))
     except csv.Error as error:
         raise InputError(f"an order is plain CSV; got {file}, in which {error}; try 0F0,0B0", argument="path") from None
-    if rows and {"rank", "kind"} <= {cell.strip().lower() for cell in rows[0]}:
+    if rows and {"rank", "kind"} <= {cell.strip().lower() for cell in rows[0][:_TITLES]}:
         raise InputError(
             f"an order has a row for each rank and no titles; got a table in {file}; "
             f"try explorer.from_frame(pandas.read_csv({file!r}))",
@@ -94,7 +97,7 @@ def _rows(text: str, file: str) -> list[list[str]]:
 
 def _words(row: list[str]) -> list[str]:
     """The cells of a row that are not empty, in this package's own spelling."""
-    words = [word for cell in row if (word := cell.strip())]
+    words = list(filter(None, map(str.strip, row)))
     line = "".join(words)
     if _REDUCE in line:
         words = [word.replace(_REDUCE, Kind.G.name) for word in words]
