@@ -95,6 +95,9 @@ def _values(done: Run) -> dict[str, Any]:
         "peak_bytes": done.peak_bytes.tolist(),
         "peak_activation_bytes": done.peak_activation_bytes.tolist(),
         "reference": done.reference,
+        "started": done.started.seconds if done.started else None,
+        "warm": done.started.is_warm if done.started else None,
+        "recording": _or_none(done.recording),
         **size_of(done.trace),
     }
 
@@ -113,6 +116,7 @@ def _report(done: Run) -> str:
         f"{report(done.trace, columns)}\n"
         f"loss      {losses}\n"
         f"{compared} {verdict} {done.reference}; worst relative difference {done.parity_worst:.2g}"
+        + "".join(f"\nnote      {note}" for note in done.notes)
     )
 
 

@@ -194,7 +194,7 @@ class Ranks:
         self._store: Any = None
         self._number = 0
 
-    def join(self, number: int, n_ranks: int, port: int, seconds: float) -> None:
+    def join(self, number: int, n_ranks: int, port: int, seconds: float, *, backend: str = "gloo") -> None:
         """Be in the group of this number, made now unless it is the last one again.
 
         Args:
@@ -202,6 +202,7 @@ class Ranks:
             n_ranks: in it.
             port: that the store listens on.
             seconds: the longest wait for another rank.
+            backend: that carries messages, "gloo" or "nccl".
         """
         if number == self._number:
             return
@@ -216,11 +217,11 @@ class Ranks:
                 LOOPBACK, port, None, self._rank == 0, limit, wait_for_workers=False, **own
             )
         store = distributed.PrefixStore(str(number), self._store)
-        with _on_loopback() as options:
+        with _on_loopback() if backend == "gloo" else contextlib.nullcontext() as options:
             if options is not None:
                 options._timeout = limit  # noqa: SLF001  options given, torch ignores the argument
             distributed.init_process_group(
-                "gloo", store=store, rank=self._rank, world_size=n_ranks, timeout=limit, pg_options=options
+                backend, store=store, rank=self._rank, world_size=n_ranks, timeout=limit, pg_options=options
             )
         self._number = number
 

@@ -42,11 +42,14 @@ class Follower:
         self._step, self._is_started = WARM_UP, False
         self._zero = 0.0
         self._begun: dict[int, dict[int, float]] = defaultdict(dict)
-        self._losses: dict[int, dict[int, float]] = defaultdict(dict)
+        self._ended: dict[int, dict[int, tuple[float, float]]] = defaultdict(
+            dict
+        )  # loss and recording, by step and rank
         self._waiting: dict[int, list[tuple[int, list[Any]]]] = defaultdict(list)
         self._sent: dict[tuple[Kind, int, int], tuple[int, Parcel]] = {}
         self._received: dict[tuple[Kind, int, int], tuple[int, Parcel]] = {}
         self._messages: list[Message] = []
+        self._latency = 0.0
         self._probe = Probe()
         self.done: dict[int, Done] = {}
 
@@ -62,14 +65,14 @@ class Follower:
         elif what == "rows":
             self._waiting[step].append((rank, value))
         elif what == "end":
-            self._losses[step][rank] = value
+            self._ended[step][rank] = value
         elif what == "done":
             self.done[rank] = value
         self._go_on()
 
     def outcome(self) -> Outcome:
         """What the run came to; the caller's copy of the model then has it too."""
-        model, done = self._bench.model, self.done.values()
+        model, done, device = self._bench.model, self.done.values(), self._bench.model.device
         gradients: dict[str, torch.Tensor] = {}
         outputs: dict[int, torch.Tensor] = {}
         for one in done:
@@ -78,8 +81,8 @@ class Follower:
             gradients.update(one.gradients)
             outputs.update(one.outputs)
         losses = [self._loss_of(step) for step in range(self._job.n_steps)] if self._job.loss is not None else []
-        named = {name: gradients[name] for name in model.parameters if name in gradients}
-        output = torch.cat([outputs[m] for m in sorted(outputs)]) if outputs else None
+        named = {name: gradients[name].to(device) for name in model.parameters if name in gradients}
+        output = torch.cat([outputs[m].to(device) for m in sorted(outputs)]) if outputs else None
         return Outcome(losses, named, dict(model.parameters), output, model.buffers())
 
     # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -92,7 +95,7 @@ class Follower:
             for rank, rows in self._waiting.pop(self._step, ()):
                 for row in rows:
                     self._tell(rank, row)
-            if len(self._losses[self._step]) < n_ranks:
+            if len(self._ended[self._step]) < n_ranks:
                 return
             self._finish()
             self._step, self._is_started = self._step + 1, False
@@ -110,14 +113,16 @@ class Follower:
 
     def _finish(self) -> None:
         if self._step == WARM_UP:
-            links = Costs(latency=latency_of(self._messages))
+            self._latency = latency_of(self._messages)
+            links = Costs(latency=self._latency)
             self._hooks.calibrated(Calibrated(costs_of(self._job.program, self._bench, self._probe, links)))
         else:
-            self._hooks.step_end(StepEnd(self._step, self._loss_of(self._step)))
+            recording = max(share for _, share in self._ended[self._step].values())
+            self._hooks.step_end(StepEnd(self._step, self._loss_of(self._step), recording))
 
     def _loss_of(self, step: int) -> float:
         last = int(self._job.program.placement.routes[0][-1])
-        return self._losses[step][last]
+        return self._ended[step][last][0]
 
     def _tell(self, rank: int, row: Any) -> None:
         if isinstance(row, Parcel):
@@ -152,13 +157,14 @@ class Follower:
 
     def _message(self, source: int, sent: Parcel, target: int, received: Parcel) -> None:
         was_seen = seen(received.got - received.wanted)
-        left, wanted = sent.posted - self._zero, received.wanted - self._zero
-        arrived = max((received.got if was_seen else received.wanted) - self._zero, left)
+        left, wanted, got = (time - self._zero for time in (sent.posted, received.wanted, received.got))
+        ready = max(left, received.posted - self._zero)
+        arrived = max(got if was_seen else min(ready + self._latency, wanted), ready)
         action = Action(sent.kind, sent.stage, sent.micro_batch, peer=target)
-        message = Message(self._step, action, source, sent.bytes, left, wanted, arrived, was_seen)
+        message = Message(self._step, action, source, sent.bytes, left, wanted, arrived, was_seen, ready)
         if self._step == WARM_UP:
             self._messages.append(message)
             return
         self._hooks.message(message)
         if self._hooks.hears("transfer"):
-            self._hooks.transfer(Transfer(self._step, action, source, target, sent.bytes, arrived - left))
+            self._hooks.transfer(Transfer(self._step, action, source, target, sent.bytes, arrived - ready))

@@ -58,14 +58,15 @@ class Started:
     @property
     def is_warm(self) -> bool:
         """Whether all processes were there from before."""
-        return not self.n_forked
+        return not self.n_forked and not self.importing
 
     def __str__(self) -> str:
         if self.is_warm:
             return f"started warm in {self.seconds:.2f} s: its processes were there from before"
-        new = f"{self.n_forked} of {self.n_ranks} processes were new"
-        why = f", and torch had to be imported for them first, in {self.importing:.1f} s" if self.importing else ""
-        return f"started cold in {self.seconds:.2f} s: {new}{why}"
+        reasons = [f"{self.n_forked} of {self.n_ranks} processes were new"] if self.n_forked else []
+        if self.importing:
+            reasons.append(f"torch had to be imported for them first, {self.importing:.1f} s of it")
+        return f"started cold in {self.seconds:.2f} s: {' and '.join(reasons)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +168,9 @@ class Message:
         bytes: that it carries.
         left: seconds at which it was sent.
         wanted: seconds at which its receiver began to wait for it.
-        arrived: seconds at which it was there; where the receiver did not have to wait, it was there before.
+        arrived: seconds at which it was there; estimated where the receiver, not having to wait, did not see it come.
         seen: whether the receiver waited, so that `arrived` was seen.
+        ready: seconds from which bytes could move, for both ends had told the transport; NaN if that is not known.
     """
 
     step: int
@@ -179,6 +181,7 @@ class Message:
     wanted: float
     arrived: float
     seen: bool
+    ready: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +230,17 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class StepEnd:
-    """A step is over, its optimizer update included; `loss` is the mean over its micro-batches, NaN without a loss."""
+    """A step is over, its optimizer update included.
+
+    Attributes:
+        step: of the run, from 0.
+        loss: the mean over its micro-batches, NaN without a loss.
+        recording: the share of the step that the busiest rank spent on telling of it; NaN where that is not known.
+    """
 
     step: int
     loss: float
+    recording: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,6 +206,7 @@ def _run(recorder: Recorder, model: CutModel, outcome: Outcome, parity: Parity, 
         parity_worst=parity.worst,
         reference=parity.reference,
         started=recorder.start,
+        recording=recorder.recording,
         preflight=report,
         _state=model.state(),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from explorer.execute.devices import check_devices, on_host
 from explorer.execute.failing import cause_of, silence
 from explorer.execute.follower import Follower
 from explorer.execute.hooks import Hooks, Started
@@ -24,7 +25,8 @@ def train_in_processes(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
         RunError: if a rank fails, ends, or is not heard of for long.
     """
     n_ranks = job.program.n_ranks
-    with lent(n_ranks) as loan:
+    check_devices(n_ranks, bench.model.device)
+    with on_host(bench.model), lent(n_ranks) as loan:
         workers, places, follower = loan.workers, Places(job.program), Follower(job, bench, hooks)
         order = workers.begin(n_ranks, job.timeout)
         for rank in range(n_ranks):

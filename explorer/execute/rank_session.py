@@ -13,6 +13,13 @@ from explorer.execute.session import Bench, Session
 from explorer.execute.tasks import stages_of
 
 
+class RankBench(Bench):
+    """Where no device is waited for: on CUDA the clock's moments tell, later, when it was where."""
+
+    def wait(self) -> None:
+        """Nothing to wait for."""
+
+
 class RankSession(Session):
     """Runs steps of one rank's part of a program, in torch's runtime over its stages alone."""
 

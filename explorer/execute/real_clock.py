@@ -83,11 +83,11 @@ def _ends(message: Message, slot_of: dict[tuple[int, int, int], int]) -> tuple[t
     origin = Origin.MEASURED if message.seen else Origin.MODELLED
     send = (message.source, stage, micro_batch, kind, slot_of[back, stage, micro_batch], Stream.SEND)
     receive = (peer, other, micro_batch, _RECEIVES[kind], slot_of[back, other, micro_batch], Stream.RECEIVE)
-    begun = max(message.left, min(message.wanted, message.arrived))
-    waited = max(message.left - message.wanted, 0.0)
+    ready = message.left if math.isnan(message.ready) else message.ready
+    begun = max(ready, min(message.wanted, message.arrived))
     return (
-        (*send, message.left, message.arrived, 0.0, message.bytes, peer, origin),
-        (*receive, begun, message.arrived, waited, message.bytes, message.source, origin),
+        (*send, ready, message.arrived, ready - message.left, message.bytes, peer, origin),
+        (*receive, begun, message.arrived, max(ready - message.wanted, 0.0), message.bytes, message.source, origin),
     )
 
 
@@ -108,9 +108,9 @@ def _updates(step: Step) -> Events:
 
 
 def latency_of(messages: Sequence[Message]) -> float:
-    """The median seconds of messages whose arrival was seen, from when they left; 0 where none was."""
+    """The median seconds of messages whose arrival was seen, from when bytes could move; 0 where none was."""
     seconds = [
-        message.arrived - message.left for message in messages if message.seen and message.left >= message.wanted
+        message.arrived - message.ready for message in messages if message.seen and message.ready >= message.wanted
     ]
     return max(float(np.median(seconds)), 0.0) if seconds else 0.0
 

@@ -51,6 +51,7 @@ class Recorder(Hook):
         self._laid: list[LaidStep] = []
         self._memory = Rows(8)
         self._losses: list[float] = []
+        self._recording: list[float] = []
         self._done = 0
         self._forecast: Forecast | None = None
         self._seconds: deque[npt.NDArray[np.float64]] = deque(maxlen=_MOST_STEPS)
@@ -116,6 +117,7 @@ class Recorder(Hook):
                 self._expect(self._step.seconds)
                 self._step = None
             self._losses.append(event.loss)
+            self._recording.append(event.recording)
 
     def _expect(self, seconds: npt.NDArray[np.float64]) -> None:
         """Forecast from what the last steps took; the first of several, which pays for much, only until the second."""
@@ -133,6 +135,16 @@ class Recorder(Hook):
         if self._program is None:
             return 0.0
         return min(self._done / max(self._n_steps * self._program.n_slots, 1), 1.0)
+
+    @property
+    def recording(self) -> float:
+        """The share of a step that the busiest rank spent on telling of it, the median without the first of several.
+
+        NaN in the kernel, where the time between operations counts for nothing.
+        """
+        with self._lock:
+            shares = self._recording[1:] or self._recording
+        return float(np.median(shares)) if shares else float("nan")
 
     @property
     def start(self) -> Started | None:

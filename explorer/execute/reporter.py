@@ -8,6 +8,7 @@ from typing import Any
 
 from explorer.execute._torch_ranks import Parcel
 from explorer.execute.by_value import to_bytes
+from explorer.execute.device_time import is_settled, settled
 from explorer.execute.hooks import Hook, Memory, SlotEnd, Updated
 
 WARM_UP = -1  # the number of the hidden step
@@ -15,28 +16,49 @@ _EVERY = 0.03  # seconds between two reports
 
 
 class Reporter(Hook):
-    """Keeps what happens and sends it on, at most every 30 ms and never within an operation."""
+    """Keeps what happens and sends it on, at most every 30 ms and never within an operation.
+
+    Attributes:
+        step: that runs.
+        on_device: whether times may be moments of a device, which have their numbers later.
+    """
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe, self._rows, self._sent = pipe, list[Any](), 0.0
-        self.step = WARM_UP
+        self.on_device = False
+        self.step, self._begun, self._spent = WARM_UP, 0.0, 0.0
+
+    def begin(self, step: int) -> None:
+        """A step begins now."""
+        self.step, self._begun, self._spent = step, time.perf_counter(), 0.0
+        self.tell("begin", self._begun)
+
+    def end(self, loss: float) -> None:
+        """The step is over; told with its loss is the share of it that was spent here."""
+        self._send(len(self._rows))
+        self.tell("end", (loss, self._spent / (time.perf_counter() - self._begun)))
 
     def slot_end(self, event: SlotEnd) -> None:
         """Keep it."""
-        self._rows.append(event)
+        self._keep(event)
         self.flush_if_due()
 
     def memory(self, event: Memory) -> None:
         """Keep it."""
-        self._rows.append(event)
+        self._keep(event)
 
     def updated(self, event: Updated) -> None:
         """Keep it."""
-        self._rows.append(event)
+        self._keep(event)
 
     def parcel(self, parcel: Parcel) -> None:
         """Keep it."""
-        self._rows.append(parcel)
+        self._keep(parcel)
+
+    def _keep(self, row: Any) -> None:
+        begun = time.perf_counter()
+        self._rows.append(row)
+        self._spent += time.perf_counter() - begun
 
     def flush_if_due(self) -> None:
         """Send what there is, if the last time is long enough ago."""
@@ -44,11 +66,21 @@ class Reporter(Hook):
             self.flush()
 
     def flush(self) -> None:
-        """Send what there is."""
-        if self._rows:
-            rows, self._rows = self._rows, []
-            self.tell("rows", rows)
+        """Send what is known by now."""
+        begun = time.perf_counter()
+        n_known = len(self._rows)
+        if self.on_device:
+            n_known = next((n for n, row in enumerate(self._rows) if not is_settled(row)), n_known)
+        self._send(n_known)
         self._sent = time.monotonic()
+        self._spent += time.perf_counter() - begun
+
+    def _send(self, n_rows: int) -> None:
+        rows, self._rows = self._rows[:n_rows], self._rows[n_rows:]
+        if self.on_device:
+            rows = [settled(row) for row in rows]
+        if rows:
+            self.tell("rows", rows)
 
     def tell(self, what: str, value: Any) -> None:
         """Send one thing."""

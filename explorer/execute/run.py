@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from explorer.analysis import peak_bytes
 from explorer.core import Category, Trace
+from explorer.execute.notes import notes_of
 from explorer.execute.parity import Parity
 from explorer.execute.preflight_report import Report
 
@@ -35,6 +37,8 @@ class Run:
         parity_worst: the largest relative difference among them.
         reference: in a sentence, what it was compared with.
         started: how long its processes took to start, and why; None in the kernel.
+        recording: the share of a step that the busiest rank spent on recording it; NaN in the kernel, where no time
+            between operations counts.
         preflight: what was found before it began: warnings and notes.
     """
 
@@ -47,12 +51,18 @@ class Run:
     parity_worst: float
     reference: str
     started: Started | None = None
+    recording: float = math.nan
     preflight: Report = field(repr=False, default_factory=Report)
     _state: Mapping[str, torch.Tensor] = field(repr=False, default_factory=dict)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The trained parameters and buffers, named as the caller's model names them."""
         return dict(self._state)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known about its times, in sentences."""
+        return notes_of(self.trace.program, self.trace.clock, self.started, self.recording)
 
     @property
     def peak_bytes(self) -> npt.NDArray[np.int64]:

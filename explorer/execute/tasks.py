@@ -33,9 +33,9 @@ class Shape(NamedTuple):
         """Of this tensor."""
         return cls(tuple(tensor.shape), tensor.dtype, tensor.requires_grad)
 
-    def empty(self) -> torch.Tensor:
+    def empty(self, device: torch.device) -> torch.Tensor:
         """A tensor of this shape, its values left open."""
-        return torch.empty(self.shape, dtype=self.dtype, requires_grad=self.requires_grad)
+        return torch.empty(self.shape, dtype=self.dtype, requires_grad=self.requires_grad, device=device)
 
 
 class Order(NamedTuple):
@@ -67,6 +67,7 @@ class Task:
         seeds: of random layers, or None.
         path: where modules are looked for.
         dtype: that tensors are made of where none is named.
+        device: of the caller's model.
     """
 
     rank: int
@@ -77,11 +78,12 @@ class Task:
     seeds: Seeds | None
     path: list[str]
     dtype: torch.dtype
+    device: torch.device
 
-    def samples(self) -> list[Sample]:
-        """What each stage takes and gives, as empty tensors."""
+    def samples(self, device: torch.device) -> list[Sample]:
+        """What each stage takes and gives, as empty tensors there."""
         pairs = zip(self.inputs, self.outputs, strict=True)
-        return [Sample(_empty(taken), _empty(given)) for taken, given in pairs]
+        return [Sample(_empty(taken, device), _empty(given, device)) for taken, given in pairs]
 
 
 class Failure(NamedTuple):
@@ -128,8 +130,8 @@ def task_of(job: Job, bench: Bench, rank: int) -> Task:
     none: Values = ()
     part = replace(
         job,
-        inputs=job.inputs if 0 in held else [none] * len(job.inputs),
-        targets=job.targets if last in held else None,
+        inputs=[_on_host(values) for values in job.inputs] if 0 in held else [none] * len(job.inputs),
+        targets=list(_on_host(job.targets)) if job.targets is not None and last in held else None,
         loss=job.loss if last in held else None,
         links=None,
     )
@@ -142,6 +144,7 @@ def task_of(job: Job, bench: Bench, rank: int) -> Task:
         bench.seeds,
         search_path(),
         torch.get_default_dtype(),
+        bench.model.device,
     )
 
 
@@ -160,6 +163,10 @@ def warm_up_of(program: Program) -> Program:
     return Program.from_columns(program.name, program.placement, n_micro_batches, orders)
 
 
+def _on_host(values: Sequence[torch.Tensor]) -> Values:
+    return tuple(value.cpu() for value in values)
+
+
 def _part_of(model: CutModel, held: set[int]) -> CutModel:
     stages: list[nn.Module] = [stage if index in held else Chain(()) for index, stage in enumerate(model.stages)]
     for stage in stages:
@@ -173,5 +180,5 @@ def _part_of(model: CutModel, held: set[int]) -> CutModel:
     return CutModel(nn.ModuleList(stage for index, stage in enumerate(stages) if index in held), stages, named)
 
 
-def _empty(shapes: tuple[Shape, ...]) -> Values:
-    return tuple(shape.empty() for shape in shapes)
+def _empty(shapes: tuple[Shape, ...], device: torch.device) -> Values:
+    return tuple(shape.empty(device) for shape in shapes)

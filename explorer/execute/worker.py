@@ -16,6 +16,7 @@ import time
 import traceback
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
+from typing import Any
 
 import torch
 
@@ -23,10 +24,12 @@ from explorer.errors import ExplorerError, ModelError
 from explorer.execute._torch import quiet
 from explorer.execute._torch_ranks import Courier, Ranks, barrier
 from explorer.execute.by_value import from_bytes
+from explorer.execute.device_time import cuda_clock
+from explorer.execute.devices import backend_of, settle
 from explorer.execute.files import imported_since
 from explorer.execute.hooks import Hooks
-from explorer.execute.rank_session import RankSession
-from explorer.execute.reporter import Reporter
+from explorer.execute.rank_session import RankBench, RankSession
+from explorer.execute.reporter import WARM_UP, Reporter
 from explorer.execute.session import Bench
 from explorer.execute.settings import keep_memory
 from explorer.execute.stages import first_line
@@ -81,11 +84,14 @@ def _work(order: Order, data: bytes, ranks: Ranks, reporter: Reporter, ours: fro
         ) from error
     torch.set_default_dtype(task.dtype)
     program = task.job.program
-    bench = Bench(task.model, task.samples(), task.job.loss, time.perf_counter, task.seeds)
-    courier = Courier(time.perf_counter, reporter.flush_if_due, reporter.parcel)
-    ranks.join(order.group, order.n_ranks, order.port, 2 * order.timeout)
+    device = settle(task)
+    reporter.on_device = device.type == "cuda"
+    clock: Any = cuda_clock(device) if reporter.on_device else time.perf_counter
+    bench = RankBench(task.model, task.samples(device), task.job.loss, clock, task.seeds)
+    courier = Courier(clock, reporter.flush_if_due, reporter.parcel)
+    ranks.join(order.group, order.n_ranks, order.port, 2 * order.timeout, backend=backend_of(device))
     with quiet(), courier.installed():
-        reporter.tell("begin", time.perf_counter())
+        reporter.begin(WARM_UP)
         _warm_up(task, bench, reporter, courier)
         session = RankSession(task.rank, program, bench, reporter, courier)
         _train(task, bench, reporter, session)
@@ -112,8 +118,7 @@ def _warm_up(task: Task, bench: Bench, reporter: Reporter, courier: Courier) -> 
             buffer.copy_(before)
     for parameter in bench.model.parameters.values():
         parameter.grad = None
-    reporter.flush()
-    reporter.tell("end", 0.0)
+    reporter.end(0.0)
 
 
 def _train(task: Task, bench: Bench, reporter: Reporter, session: RankSession) -> None:
@@ -121,16 +126,18 @@ def _train(task: Task, bench: Bench, reporter: Reporter, session: RankSession) -
     optimizers = make_optimizers(job.optimizer, bench.model) if job.program.has_backward else {}
     for step in range(job.n_steps):
         barrier()
-        reporter.step = step
-        reporter.tell("begin", time.perf_counter())
+        reporter.begin(step)
         tell_held(job, bench, optimizers, hooks, step)
         loss = session.step(step, job.inputs, job.targets)
         update(job, bench, optimizers, hooks, step)
-        reporter.flush()
-        reporter.tell("end", loss)
+        reporter.end(loss)
 
 
 def _done(task: Task, bench: Bench, session: RankSession, files: dict[str, int]) -> Done:
-    states = {stage: bench.model.stages[stage].state_dict() for stage in stages_of(task.job.program, task.rank)}
-    gradients = {name: p.grad for name, p in bench.model.parameters.items() if p.grad is not None}
-    return Done(states, gradients, dict(session.conductor.outputs), files)
+    states = {
+        stage: {name: value.cpu() for name, value in bench.model.stages[stage].state_dict().items()}
+        for stage in stages_of(task.job.program, task.rank)
+    }
+    gradients = {name: p.grad.cpu() for name, p in bench.model.parameters.items() if p.grad is not None}
+    outputs = {micro_batch: output.cpu() for micro_batch, output in session.conductor.outputs.items()}
+    return Done(states, gradients, outputs, files)
