@@ -17,6 +17,20 @@ A message has three parts: the rule, what came, what would do.
 
 from __future__ import annotations
 
+import reprlib
+
+_BRIEF = reprlib.Repr()
+_BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = 60  # characters
+_BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxarray = 12  # items
+
+
+def shown(value: object) -> str:
+    """`value` as a message names it, cut where it is long."""
+    try:
+        return _BRIEF.repr(value)
+    except ValueError:  # so many digits that Python refuses to write them
+        return "a number of thousands of digits"
+
 
 class ExplorerError(Exception):
     """Root of the tree above: catch this to catch them all."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from explorer.core.action import PER_STAGE_KINDS, Action, Kind, among
 from explorer.core.program import Program
-from explorer.errors import ProgramError
+from explorer.errors import ProgramError, shown
 
 Counts = npt.NDArray[np.int64]
 
@@ -152,14 +152,14 @@ def _check_extras(program: Program) -> None:
         if capacities.shape != wanted or (capacities < 0).any():
             raise ProgramError(
                 f"capacities are {wanted[0]} counts of 0 or more, one between each stage and the next; "
-                f"got {capacities.tolist()}"
+                f"got {shown(capacities.tolist())}"
             )
     if program.weight_versions is not None:
         versions = np.asarray(program.weight_versions)
         if versions.shape != (program.n_ranks,) or versions.dtype.kind not in "iu" or (versions < 1).any():
             raise ProgramError(
                 f"weight_versions are {program.n_ranks} whole numbers of at least 1, one a rank; "
-                f"got {versions.tolist()}"
+                f"got {shown(versions.tolist())}"
             )
 
 

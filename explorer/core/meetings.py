@@ -34,7 +34,7 @@ from explorer.core.rules import (
     neighbourhood,
 )
 from explorer.core.steps import components, sorted_edges
-from explorer.errors import InputError, ProgramError
+from explorer.errors import InputError, ProgramError, shown
 
 Indices = npt.NDArray[np.int64]
 MessageRule = Literal["rendezvous", "buffered", "ordered", "coalesced", "two_streams"]
@@ -152,7 +152,7 @@ def check_rule(rule: str) -> None:
     """
     if rule not in MESSAGE_RULES:
         raise InputError(
-            f"messages meet in one of these ways: {', '.join(MESSAGE_RULES)}; got {rule!r}; try 'rendezvous'",
+            f"messages meet in one of these ways: {', '.join(MESSAGE_RULES)}; got {shown(rule)}; try 'rendezvous'",
             argument="messages",
         )
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from explorer.errors import InputError
+from explorer.errors import InputError, shown
 
 _MOST = 20_000_000  # stages or micro-batches
 
@@ -35,12 +35,14 @@ class Placement:
         if self.routes.ndim != 2 or self.routes.size == 0:
             raise InputError(f"routes must be of shape (n_routes, n_stages); got {self.routes.shape}")
         if self.routes.min() < 0 or self.routes.max() >= self.n_ranks:
-            raise InputError(f"routes must name ranks 0 to {self.n_ranks - 1}; got {self.routes.tolist()}")
+            raise InputError(f"routes must name ranks 0 to {self.n_ranks - 1}; got {shown(self.routes.tolist())}")
         if self.route_of is None:
             if len(self.routes) != 1:
                 raise InputError(f"{len(self.routes)} routes need route_of, the route of each micro-batch; got None")
         elif self.route_of.size and not (0 <= self.route_of.min() and self.route_of.max() < len(self.routes)):
-            raise InputError(f"route_of must name routes 0 to {len(self.routes) - 1}; got {self.route_of.tolist()}")
+            raise InputError(
+                f"route_of must name routes 0 to {len(self.routes) - 1}; got {shown(self.route_of.tolist())}"
+            )
 
     @classmethod
     def looped(cls, n_ranks: int, n_chunks: int = 1) -> Placement:
@@ -111,7 +113,7 @@ class Placement:
 def _check_count(argument: str, count: object) -> None:
     whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
     if not whole or count < 1:  # type: ignore[operator]
-        came = repr(count)[:80] if isinstance(count, (int, float, str)) else type(count).__name__
+        came = shown(count) if isinstance(count, (int, float, str)) else type(count).__name__
         raise InputError(
             f"{argument} is a whole number of at least 1; got {came}; try 1", argument=argument, legal=(1,)
         )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from explorer.core.action import MESSAGE_KINDS, Action, Kind, Overlap, among
 from explorer.core.placement import Placement
 from explorer.core.reading import check_arguments, named_wait, read_capacities, read_columns, read_orders, read_waits
-from explorer.errors import InputError, ProgramError
+from explorer.errors import InputError, ProgramError, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +108,7 @@ class Program:
             InputError: if a text does not name an action, or an argument is of another kind.
         """
         check_arguments(name, placement, n_micro_batches, n_segments)
-        slots = read_orders(orders, placement.n_ranks)
+        slots = read_orders(orders, placement.n_ranks, n_micro_batches)
         flat = [slot for order in slots for slot in order]
         columns = read_columns(flat)
         return cls(
@@ -235,7 +235,7 @@ class Program:
         for wanted in actions:
             if tuple(wanted[:4]) not in first:
                 raise ProgramError(
-                    f"a wait is between actions of the program; {self.name} has no {wanted}; name others"
+                    f"a wait is between actions of the program; {self.name[:60]} has no {wanted}; name others"
                 )
         return {action: first[tuple(action[:4])] for action in actions}
 
@@ -262,7 +262,7 @@ class Program:
         """
         if not isinstance(rank, (int, np.integer)) or not 0 <= rank < self.n_ranks:
             raise InputError(
-                f"rank is a whole number from 0 to {self.n_ranks - 1}; got {str(rank)[:40]}; try 0",
+                f"rank is a whole number from 0 to {self.n_ranks - 1}; got {shown(rank)}; try 0",
                 argument="rank",
                 legal=(0,),
             )

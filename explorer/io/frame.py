@@ -188,4 +188,4 @@ def _count_ranks(frame: pd.DataFrame, rank: npt.NDArray[np.int64]) -> int:
 def _refused(frame: pd.DataFrame, column: str, row: int, rule: str) -> InputError:
     came = str(frame[column].iloc[row])[:40]
     label = frame.index[row]
-    return InputError(f"{column} is {rule}; got {came!r} in row {label!s}; correct that row", argument="frame")
+    return InputError(f"{column} is {rule}; got {came!r} in row {str(label)[:40]}; correct that row", argument="frame")

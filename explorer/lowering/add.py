@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import Graph, Kind, Program, graph_of, is_message, kernel
-from explorer.errors import InputError, ProgramError
+from explorer.errors import InputError, ProgramError, shown
 from explorer.lowering.columns import rebuilt
 from explorer.lowering.turns import turns_before
 
@@ -40,7 +40,7 @@ def add_messages(program: Program, *, receives: Receives = "before_use") -> Prog
     """
     if receives not in get_args(Receives):
         raise InputError(
-            f"receives are placed {' or '.join(get_args(Receives))}; got {receives!r}; try 'before_use'",
+            f"receives are placed {' or '.join(get_args(Receives))}; got {shown(receives)}; try 'before_use'",
             argument="receives",
         )
     graph = graph_of(program)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from explorer.core import Program
-from explorer.errors import ScheduleError
+from explorer.errors import ScheduleError, shown
 from explorer.schedules.chimera import chimera
 from explorer.schedules.depth_first import depth_first
 from explorer.schedules.dualpipe import dualpipe
@@ -223,7 +223,7 @@ def schedule(name: str, *, n_ranks: int, n_micro_batches: int, n_chunks: int | N
     unknown = sorted(set(options) - set(recipe.options))
     if unknown:
         has = ", ".join(("n_ranks", "n_micro_batches", "n_chunks", *recipe.options))
-        raise ScheduleError(f"{name} takes {has}; got {unknown[0]}; leave it out", argument=unknown[0])
+        raise ScheduleError(f"{name} takes {has}; got {unknown[0][:60]}; leave it out", argument=unknown[0])
     counts = {"n_ranks": n_ranks, "n_micro_batches": n_micro_batches}
     counts["n_chunks"] = recipe.n_chunks if n_chunks is None else n_chunks
     check_counts(**counts)
@@ -255,6 +255,6 @@ def _copies(recipe: Recipe) -> str:
 
 
 def _unknown(name: object) -> str:
-    near = difflib.get_close_matches(str(name).lower(), REGISTRY, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(str(name)[:60].lower(), REGISTRY, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else "choose one of these"
-    return f"a schedule is one of {', '.join(REGISTRY)}; got {str(name)!r}; {hint}"
+    return f"a schedule is one of {', '.join(REGISTRY)}; got {shown(name)}; {hint}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from explorer.core import Placement, Program
-from explorer.errors import ScheduleError
+from explorer.errors import ScheduleError, shown
 from explorer.schedules.clocked import by_clock
 from explorer.schedules.limits import check_fits
 from explorer.schedules.recipe import check_counts, one_stage_a_rank
@@ -67,7 +67,7 @@ def _check_replicas(n_ranks: int, n_replicas: int) -> None:
     if n_replicas not in legal:
         nearest = tuple(sorted(legal, key=lambda n: abs(n - n_replicas))[:2])
         raise ScheduleError(
-            f"Chimera needs n_replicas to be even and a divisor of n_ranks; got {n_replicas} and {n_ranks}; "
+            f"Chimera needs n_replicas to be even and a divisor of n_ranks; got {shown(n_replicas)} and {n_ranks}; "
             f"try {' or '.join(map(str, nearest))}",
             argument="n_replicas",
             legal=nearest,

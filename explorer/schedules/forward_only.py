@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from explorer.core import Kind, Placement, Program, RankOrder
-from explorer.errors import ScheduleError
+from explorer.errors import ScheduleError, shown
 from explorer.schedules.limits import check_dialect
 from explorer.schedules.recipe import check_counts, one_stage_a_rank
 
@@ -46,7 +46,7 @@ def forward_only(
     check_dialect("forward_only", dialect, (STREAM, "deepspeed"))
     if buffers is not None and (not isinstance(buffers, (int, np.integer)) or isinstance(buffers, bool) or buffers < 0):
         raise ScheduleError(
-            f"buffers is a whole number of at least 0, or None for any; got {buffers!r}; try 1",
+            f"buffers is a whole number of at least 0, or None for any; got {shown(buffers)}; try 1",
             argument="buffers",
             legal=(1,),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from explorer.errors import ScheduleError
+from explorer.errors import ScheduleError, shown
 
 
 def nearest(value: int, fits: Callable[[int], bool]) -> tuple[int, ...]:
@@ -49,7 +49,7 @@ def check_range(schedule: str, argument: str, value: int, *, lowest: int, highes
     else:
         return
     raise ScheduleError(
-        f"{schedule} needs {argument} of {rule}; got {value}; try {end}", argument=argument, legal=(end,)
+        f"{schedule} needs {argument} of {rule}; got {shown(value)}; try {end}", argument=argument, legal=(end,)
     )
 
 
@@ -61,6 +61,6 @@ def check_dialect(schedule: str, dialect: object, known: tuple[str, ...]) -> Non
     """
     if not isinstance(dialect, str) or dialect not in known:
         raise ScheduleError(
-            f"{schedule} has the dialects {', '.join(known)}; got {str(dialect)[:40]!r}; try {known[0]}",
+            f"{schedule} has the dialects {', '.join(known)}; got {shown(dialect)}; try {known[0]}",
             argument="dialect",
         )

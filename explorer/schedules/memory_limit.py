@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import sys
+
 import numpy as np
 
-from explorer.errors import ScheduleError
+from explorer.errors import ScheduleError, shown
 
 
 def check_limit(memory_limit: float | None, default: float) -> float:
@@ -16,9 +19,9 @@ def check_limit(memory_limit: float | None, default: float) -> float:
     if memory_limit is None:
         return default
     number = isinstance(memory_limit, (int, float, np.integer, np.floating)) and not isinstance(memory_limit, bool)
-    if not number or not memory_limit > 0:
+    if not number or not (0 < memory_limit <= sys.float_info.max or memory_limit == math.inf):
         raise ScheduleError(
-            f"memory_limit is a number of bytes above 0; got {memory_limit!r}; try {default:g}",
+            f"memory_limit is a number of bytes above 0; got {shown(memory_limit)}; try {default:g}",
             argument="memory_limit",
             legal=(int(default),),
         )

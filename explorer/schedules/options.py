@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from explorer.errors import InputError
+from explorer.errors import InputError, shown
 
 _COUNTS = ("name", "n_ranks", "n_micro_batches", "n_chunks")
 Options = tuple[tuple[str, int | float | str], ...]
@@ -19,12 +19,12 @@ def read_options(text: str) -> Options:
         name, equals, value = (word.strip() for word in part.partition("="))
         if not (equals and name.isidentifier() and value):
             raise InputError(
-                f"options read name=value, with commas between; got {part!r}; try warm_up=6", argument="options"
+                f"options read name=value, with commas between; got {shown(part)}; try warm_up=6", argument="options"
             )
         if name in _COUNTS or name in dict(options):
             why = "has a flag or field of its own" if name in _COUNTS else "is there twice"
             raise InputError(
-                f"options are further arguments, each once; {name} {why}; leave it out", argument="options"
+                f"options are further arguments, each once; {name[:60]} {why}; leave it out", argument="options"
             )
         options.append((name, _value(value)))
     return tuple(options)

@@ -13,7 +13,7 @@ import numpy as np
 
 from explorer.core import Placement, Program, check
 from explorer.core.inference import inferred
-from explorer.errors import ExplorerError, InputError, ScheduleError
+from explorer.errors import ExplorerError, InputError, ScheduleError, shown
 from explorer.schedules.recipe import Recipe
 
 _NAME = re.compile(r"[a-z0-9_]{1,40}")
@@ -143,7 +143,7 @@ class _Own:
         except ExplorerError:
             raise
         except Exception as error:
-            words = ", ".join(f"{argument}={value!r}" for argument, value in numbers.items())
+            words = ", ".join(f"{argument}={shown(value)}" for argument, value in numbers.items())
             raise ScheduleError(
                 f"the function of {self._name} must give a program for every number it is asked for; got "
                 f"{type(error).__name__} ({str(error)[:80]}) for {words[:120]}; try other numbers, or mend it",
@@ -183,7 +183,7 @@ def _parameters(name: str, function: object) -> list[str]:
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     if not any(p.kind is p.VAR_KEYWORD for p in parameters) and not set(_COUNTS) <= set(named):
         raise InputError(
-            f"the function of a schedule takes n_ranks and n_micro_batches; got ({', '.join(named)}) for {name}; "
+            f"the function of a schedule takes n_ranks and n_micro_batches; got ({', '.join(named)[:80]}) for {name}; "
             "name its arguments so",
             argument="function",
         )
@@ -204,7 +204,7 @@ def _chunks(n_chunks: object, any_chunks: bool) -> int:
     if not whole or n_chunks < 1 or (n_chunks > 1 and not any_chunks):  # type: ignore[operator]
         why = "" if any_chunks else " for a function that takes no n_chunks"
         raise InputError(
-            f"n_chunks is a whole number of at least 1{', and 1' + why if why else ''}; got {n_chunks!r}; try 1",
+            f"n_chunks is a whole number of at least 1{', and 1' + why if why else ''}; got {shown(n_chunks)}; try 1",
             argument="n_chunks",
             legal=(1,),
         )

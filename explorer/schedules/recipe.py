@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import Kind, Program, RankOrder
-from explorer.errors import ScheduleError
+from explorer.errors import ScheduleError, shown
 
 MOST_PAIRS = 4_000_000  # of stage and micro-batch: up to 12 million actions, 2 GB while they are checked
 
@@ -65,7 +65,7 @@ def check_counts(**counts: int) -> None:
         whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
         if not whole or count < 1:
             raise ScheduleError(
-                f"{name} is a whole number of at least 1; got {count!r}; try 1", argument=name, legal=(1,)
+                f"{name} is a whole number of at least 1; got {shown(count)}; try 1", argument=name, legal=(1,)
             )
 
 
@@ -80,11 +80,15 @@ def check_size(*, n_ranks: int, n_micro_batches: int, n_chunks: int) -> None:
         most = MOST_PAIRS // n_stages
         advice = f"try {most} micro-batches" if most else "try fewer ranks or chunks"
         raise ScheduleError(
-            f"a program has at most {MOST_PAIRS:,} pairs of stage and micro-batch; got {n_stages:,} stages and "
-            f"{n_micro_batches:,} micro-batches; {advice}",
+            f"a program has at most {MOST_PAIRS:,} pairs of stage and micro-batch; got {_counted(n_stages)} stages and "
+            f"{_counted(n_micro_batches)} micro-batches; {advice}",
             argument="n_micro_batches" if most else "n_ranks",
             legal=(most,) if most else (),
         )
+
+
+def _counted(n: int) -> str:
+    return f"{n:,}" if n < 10**15 else shown(n)
 
 
 def one_stage_a_rank(name: str, n_chunks: int, *, instead: str) -> None:
@@ -109,7 +113,9 @@ def _check_chunks(n_chunks: int, only: int, rule: str, instead: str) -> None:
     check_counts(n_chunks=n_chunks)
     if n_chunks != only:
         raise ScheduleError(
-            f"{rule}, so n_chunks is {only}; got {n_chunks}; try {only}{instead}", argument="n_chunks", legal=(only,)
+            f"{rule}, so n_chunks is {only}; got {shown(n_chunks)}; try {only}{instead}",
+            argument="n_chunks",
+            legal=(only,),
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.core import Placement, Program
-from explorer.errors import ScheduleError
+from explorer.errors import ScheduleError, shown
 from explorer.schedules.recipe import check_counts, one_stage_a_rank, one_stage_order, warm_up_then_alternate
 
 WarmUp = int | Sequence[int]
@@ -34,13 +34,13 @@ def _forwards_first(warm_up: WarmUp, n_ranks: int) -> list[int]:
     if isinstance(warm_up, (int, np.integer)) and _is_count(warm_up):
         return [int(warm_up) * (n_ranks - 1 - rank) for rank in range(n_ranks)]
     if isinstance(warm_up, str) or not isinstance(warm_up, (Sequence, np.ndarray)):
-        raise _refusal(f"a whole number of at least 0, or one a rank; got {warm_up!r}", n_ranks)
+        raise _refusal(f"a whole number of at least 0, or one a rank; got {shown(warm_up)}", n_ranks)
     first = list(warm_up)
     if len(first) != n_ranks or not all(map(_is_count, first)):
-        raise _refusal(f"one whole number of at least 0 for each of {n_ranks} ranks; got {first}", n_ranks)
+        raise _refusal(f"one whole number of at least 0 for each of {n_ranks} ranks; got {shown(first)}", n_ranks)
     if any(before < behind for before, behind in itertools.pairwise(first)):
         # the rank behind would want a forward that only comes after a backward it has not sent yet
-        raise _refusal(f"never larger on the rank behind, or the two wait for each other; got {first}", n_ranks)
+        raise _refusal(f"never larger on the rank behind, or the two wait for each other; got {shown(first)}", n_ranks)
     return [int(count) for count in first]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from explorer.core import Costs, Kind, Placement, Program, RankShare
-from explorer.errors import ScheduleError
+from explorer.errors import ScheduleError, shown
 from explorer.schedules.expected import Expected, Floats, expect
 from explorer.schedules.line_search import search
 from explorer.schedules.memory_limit import check_limit, refuse_limit
@@ -53,6 +53,6 @@ def _check_share(share: float | None) -> float:
     number = isinstance(share, (int, float, np.integer, np.floating)) and not isinstance(share, bool)
     if share is None or not number or not 0 <= share <= 1:
         raise ScheduleError(
-            f"weight_share is a number from 0 to 1; got {share!r}; try 1", argument="weight_share", legal=(1,)
+            f"weight_share is a number from 0 to 1; got {shown(share)}; try 1", argument="weight_share", legal=(1,)
         )
     return float(share)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -129,3 +130,17 @@ def test_the_apps_menu_lists_it_when_it_opens() -> None:
     menu = app.controls.fields["schedule"].control
     assert ("Forwards first", "mine") in menu.options
     assert (menu.value, app.prediction.trace.makespan) == ("mine", 9.0)  # (M+P−1)(F+B) = 3·3
+
+
+def test_an_order_without_end_is_refused() -> None:
+    def endless(n_ranks: int, n_micro_batches: int) -> list[Iterator[str]]:
+        return [itertools.cycle(["0F0"]) for _ in range(n_ranks)]
+
+    ex.register("endless", endless)
+    try:
+        with pytest.raises(
+            InputError, match=r"orders is finite; .* at most 10,000 slots; got more; try"
+        ):
+            ex.schedule("endless", n_ranks=2, n_micro_batches=4)
+    finally:
+        ex.unregister("endless")
