@@ -18,7 +18,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
+    from explorer.analysis import Cause as Cause
+    from explorer.analysis import IdleCauses as IdleCauses
     from explorer.analysis import behind_messages as behind_messages
+    from explorer.analysis import critical_path as critical_path
+    from explorer.analysis import gains as gains
+    from explorer.analysis import idle_causes as idle_causes
+    from explorer.analysis import idle_intervals as idle_intervals
+    from explorer.analysis import idle_summary as idle_summary
     from explorer.analysis import (
         in_flight_over_time as in_flight_over_time,
     )
@@ -39,6 +46,12 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     )
     from explorer.analysis import (
         residuals as residuals,
+    )
+    from explorer.analysis import (
+        sensitivity as sensitivity,
+    )
+    from explorer.analysis import (
+        slack as slack,
     )
     from explorer.analysis import (
         throughput as throughput,
@@ -92,10 +105,10 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.execute import (
         Hook as Hook,
     )
+    from explorer.execute import Parity as Parity
     from explorer.execute import (
         Recorder as Recorder,
     )
-    from explorer.execute import Parity as Parity
     from explorer.execute import Report as Report
     from explorer.execute import (
         Run as Run,
@@ -127,6 +140,12 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     )
     from explorer.figures import (
         residual_chart as residual_chart,
+    )
+    from explorer.figures import (
+        sweep_chart as sweep_chart,
+    )
+    from explorer.figures import (
+        sweep_lines as sweep_lines,
     )
     from explorer.figures import (
         timeline as timeline,
@@ -180,13 +199,15 @@ _HOME = {
         "analysis",
     ),
     **dict.fromkeys(("peak_holders", "residuals"), "analysis"),
+    **dict.fromkeys(("Cause", "IdleCauses", "critical_path", "gains", "idle_causes", "idle_intervals"), "analysis"),
+    **dict.fromkeys(("idle_summary", "sensitivity", "slack"), "analysis"),
     **dict.fromkeys(("Action", "Category", "Costs", "Events", "Kind", "MemoryChanges", "Origin"), "core"),
     **dict.fromkeys(("Overlap", "Placement", "Program", "Trace", "Waits", "check", "node_links"), "core"),
     **dict.fromkeys(("ExplorerError",), "errors"),
     **dict.fromkeys(("Hook", "READY_MODELS", "Recorder", "Run", "Stop", "execute", "ready_model"), "execute"),
     **dict.fromkeys(("Parity", "Report", "preflight", "same_as_one_process"), "execute"),
+    **dict.fromkeys(("compare", "difference_chart", "memory_stack", "residual_chart", "sweep_chart", "sweep_lines"), "figures"),
     **dict.fromkeys(("record",), "execute"),
-    **dict.fromkeys(("compare", "difference_chart", "memory_stack", "residual_chart"), "figures"),
     **dict.fromkeys(("memory", "timeline", "timeline_and_memory", "write_html"), "figures"),
     **dict.fromkeys(("from_frame", "from_grid", "load", "save", "to_grid"), "io"),
     **dict.fromkeys(("Cure", "MessageReport", "add_messages", "check_messages"), "lowering"),

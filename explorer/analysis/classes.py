@@ -34,16 +34,18 @@ class Classes(NamedTuple):
         return int(self.signature.max(initial=-1)) + 1
 
     def medians(self, values: Floats) -> Floats:
-        """(n_classes,) the median of each class's `values`, (n_nodes,); NaN where none of it is known."""
+        """(n_classes,) the median of each class's `values`, (n_nodes,); NaN where none of it is known.
+
+        Of two in the middle it is the lower: one late action among two is then seen to be late.
+        """
         rows = np.flatnonzero((self.of_node >= 0) & np.isfinite(values))
         of, values = self.of_node[rows], values[rows]
         values = values[np.lexsort((values, of))]
         counts = np.bincount(of, minlength=len(self.rank))
         first = np.cumsum(counts) - counts
         known = counts > 0
-        middle, before = first[known] + counts[known] // 2, first[known] + (counts[known] - 1) // 2
         found = np.full(len(self.rank), np.nan)
-        found[known] = (values[middle] + values[before]) / 2
+        found[known] = values[first[known] + (counts[known] - 1) // 2]
         return found
 
     def of_others(self, values: Floats, n_ranks: int) -> Floats:

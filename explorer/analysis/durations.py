@@ -38,19 +38,22 @@ class Durations(NamedTuple):
 def durations_of(steps: Sequence[TimedStep], costs: Costs | None) -> list[Durations]:
     """What durations consist of, for each of the `steps` of one trace.
 
-    A rank is slow by the costs' `time_factor`, against the ranks' median, where they say so; or where, of at least
-    three steps, it takes in one of them 5 % longer than by its median over those that count.
+    A rank is slow by the costs' `time_factor`, against the ranks' median (of two in the middle the lower), where they
+    say so; or where, of at least three steps, it takes in one of them 5 % longer than by its median over those that
+    count.
 
     Args:
         steps: of one trace, in order.
         costs: of the trace, or None.
     """
+    if not steps:
+        return []
     medians = [step.network.classes.medians(step.end - step.start) for step in steps]
     n_ranks = steps[0].network.program.n_ranks
     said = np.ones(n_ranks)
     if costs is not None:
         factor = np.broadcast_to(np.asarray(costs.time_factor, float), n_ranks)
-        said = np.maximum(factor / np.median(factor), 1.0)
+        said = np.maximum(factor / np.sort(factor)[(n_ranks - 1) // 2], 1.0)
     usual = _over_steps(medians) if len(steps) >= _ENOUGH else None
     found = []
     for step, median in zip(steps, medians, strict=True):

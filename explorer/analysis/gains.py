@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from explorer.analysis.network import Role
 from explorer.analysis.resweep import Resweep
 from explorer.analysis.sentences import action_in_words
 from explorer.analysis.timed import TimedStep, timed_steps, typical_step
-from explorer.core import Trace
+from explorer.core import Costs, Trace
 from explorer.core.trace import check_trace
 
 if TYPE_CHECKING:
@@ -80,9 +81,10 @@ def gains(trace: Trace) -> pd.DataFrame:
         >>> program = ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)
         >>> trace = ex.simulate(program, ex.Costs(time_factor=[1, 1, 1.5, 1]))
         >>> print(ex.gains(trace)[["remedy", "gain", "promise"]].to_string(index=False))
-                                              remedy  gain promise
-             rank 2 runs as fast as it should (1.5×)  10.5   exact
-         no bubble: only the busiest rank's own work   7.5   bound
+                                             remedy  gain promise
+            rank 2 runs as fast as it should (1.5×)  10.5   exact
+        no bubble: only the busiest rank's own work   7.5   bound
+          ranks run their actions in the best order   1.5   bound
     """
     import pandas as pd
 
@@ -90,7 +92,9 @@ def gains(trace: Trace) -> pd.DataFrame:
     step = typical_step(trace)
     base = Resweep.of(step)
     before = base.makespan
-    found = [gain for gain in _all(base, _durations(trace, step)) if before - gain.makespan > _LEAST * before]
+    found = [
+        gain for gain in _all(base, _durations(trace, step), trace.costs) if before - gain.makespan > _LEAST * before
+    ]
     found.sort(key=lambda gain: (gain.promise == "bound", gain.makespan))
     rows = [
         {
@@ -119,25 +123,47 @@ def _durations(trace: Trace, step: TimedStep) -> Durations:
     return durations_of(steps, trace.costs)[place]
 
 
-def _all(base: Resweep, durations: Durations) -> Iterator[Gain]:
-    yield from _stragglers(base, durations)
+def _all(base: Resweep, durations: Durations, costs: Costs | None) -> Iterator[Gain]:
+    yield from _stragglers(base, durations, costs)
     yield from _hiccups(base, durations)
     yield from _heavy_stages(base, durations)
     yield from _messages(base)
     yield from _bounds(base)
 
 
-def _stragglers(base: Resweep, durations: Durations) -> Iterator[Gain]:
-    network = base.step.network
-    usual, excess, late = _excess(base, durations)
+def _stragglers(base: Resweep, durations: Durations, costs: Costs | None) -> Iterator[Gain]:
     for rank in np.flatnonzero(durations.factor > 1.0).tolist():
         factor = durations.factor[rank]
-        slow = (network.rank == rank) & (network.slot >= 0)
-        # what one action alone took besides is not its rank's slowness
-        faster = np.where(late, usual / factor + excess, base.seconds / factor)
-        makespan = base.with_seconds(np.where(slow, faster, base.seconds)).makespan
+        seconds = _by_costs(base, rank, factor, costs)
+        if seconds is None:
+            seconds = _by_share(base, durations, rank)
         remedy = f"rank {rank} runs as fast as it should ({factor:.3g}×)"
-        yield Gain(Cause.STRAGGLER, remedy, makespan, "exact", rank=rank)
+        yield Gain(Cause.STRAGGLER, remedy, base.with_seconds(seconds).makespan, "exact", rank=rank)
+
+
+def _by_costs(base: Resweep, rank: int, factor: float, costs: Costs | None) -> Floats | None:
+    """(n_nodes,) seconds by costs in which the rank is not slow; None where the durations are not those of costs."""
+    network = base.step.network
+    if costs is None:
+        return None
+    computes = network.slot >= 0
+    slot = network.slot[computes]
+    by_costs = costs.slot_seconds(network.program)[slot]
+    if not np.allclose(by_costs, base.seconds[computes], rtol=_LEAST, atol=0.0):
+        return None
+    factors = np.broadcast_to(np.asarray(costs.time_factor, float), network.program.n_ranks).copy()
+    factors[rank] /= factor
+    seconds = base.seconds.copy()
+    seconds[computes] = replace(costs, time_factor=factors).slot_seconds(network.program)[slot]
+    return seconds
+
+
+def _by_share(base: Resweep, durations: Durations, rank: int) -> Floats:
+    """(n_nodes,) seconds in which all that a rank runs is quicker, but for what single actions took besides."""
+    network, factor = base.step.network, durations.factor[rank]
+    usual, excess, late = _excess(base, durations)
+    quicker = np.where(late, usual / factor + excess, base.seconds / factor)
+    return np.where((network.rank == rank) & (network.slot >= 0), quicker, base.seconds)
 
 
 def _hiccups(base: Resweep, durations: Durations) -> Iterator[Gain]:

@@ -199,7 +199,8 @@ def idle_causes(trace: Trace) -> pd.DataFrame:
     - ``latency``, ``bandwidth``: of messages on the chain, as the costs divide their seconds (without costs all is
       latency); who sent the last of them. ``queue``: messages behind other messages of their rank or link, or a rank
       that stands at a message which it does not need next.
-    - ``hiccup``: seconds of actions on the chain above the median of their kind, stage and rank in that step.
+    - ``hiccup``: seconds of actions on the chain above the median (of two in the middle the lower)
+      of their kind, stage and rank in that step.
       ``straggler``: what is due to a rank being slow, by the costs' `time_factor` or against its own median over the
       steps, where that is 5 % or more. A rank that is always slow is told apart from a heavy stage by nothing else,
       and is called imbalance.

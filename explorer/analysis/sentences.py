@@ -63,7 +63,7 @@ def sentence_for(
     elif after >= 0:
         head = f"rank {rank} waits {long} for {_placed(program, awaited)}"
     else:
-        head = f"rank {rank} has nothing left to do for {long} before {_placed(program, awaited)} ends the step"
+        head = f"rank {rank} has nothing to run for {long}, until {_placed(program, awaited)} ends the step"
     if cause in _STRUCTURE:
         chain = "" if fault in (-1, awaited) else f", which follows {_placed(program, fault)}"
         return f"{head}{chain}: {_STRUCTURE[cause]}"

@@ -46,7 +46,7 @@ def transfers_of(network: Network, events: Events, start: Floats, end: Floats, c
     model = _modelled(network, costs)
     open_between = start[target] - end[source]
     if is_message(network.program).any():
-        total, seen, exact = _by_action(network, events, model.sum(axis=1), costs is not None)
+        total, seen, exact = _by_action(network, events, model.sum(axis=1), costs is not None and costs.links is None)
     else:
         total, seen, exact = _by_row(network, events, end[source])
         total = np.where(seen, np.fmin(total, np.where(np.isnan(open_between), np.inf, open_between)), 0.0)

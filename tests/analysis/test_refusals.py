@@ -14,7 +14,13 @@ class Holder:
     trace = ex.simulate(PROGRAM)
 
 
-@pytest.mark.parametrize("function", [ex.phases, ex.peak_bytes, ex.memory_over_time, ex.in_flight_over_time])
+ALL = [
+    *(ex.phases, ex.peak_bytes, ex.memory_over_time, ex.in_flight_over_time),
+    *(ex.idle_causes, ex.idle_intervals, ex.idle_summary, ex.critical_path, ex.slack, ex.sensitivity, ex.gains),
+]
+
+
+@pytest.mark.parametrize("function", ALL)
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -36,3 +42,32 @@ def test_what_is_no_category_is_refused_and_not_empty(function, category):
     message = r"an explorer\.Category: PARAMETERS, .*; got '.*'; try Category\.ACTIVATIONS"
     with pytest.raises(InputError, match=message):
         function(Holder.trace, category=category)
+
+
+@pytest.mark.parametrize("function", [ex.sensitivity, ex.gains])
+def test_a_trace_in_which_nothing_ran_cannot_gain(function):
+    message = r"needs a trace in which something ran; got one without computation; simulate or execute its program"
+    with pytest.raises(InputError, match=message) as caught:
+        function(ex.Trace(ex.Events.of(step=()), PROGRAM))
+    assert caught.value.argument == "trace"
+
+
+@pytest.mark.parametrize("less", [0, 1.5, -0.1, "all", None, True, float("nan")])
+def test_what_is_no_share_is_refused(less):
+    with pytest.raises(InputError, match=r"less is a share above 0 and at most 1; got .*; try 0\.1") as caught:
+        ex.sensitivity(Holder.trace, less=less)
+    assert caught.value.argument == "less"
+
+
+@pytest.mark.parametrize("function", [ex.idle_causes, ex.critical_path, ex.slack, ex.gains])
+def test_events_of_ranks_that_the_program_lacks_are_refused(function):
+    wider = ex.simulate(ex.schedule("gpipe", n_ranks=3, n_micro_batches=2))
+    with pytest.raises(InputError, match=r"of its program's ranks, 0 to 1; got one of rank 2; give it the program"):
+        function(ex.Trace(wider.events, PROGRAM))
+
+
+@pytest.mark.parametrize("function", [ex.idle_causes, ex.critical_path, ex.slack, ex.gains])
+def test_a_program_that_cannot_finish_is_refused_as_by_check(function):
+    stuck = ex.Program.from_orders("own", PROGRAM.placement, 2, ["0F0 0F1 0B0 0B1", "1B0 1F0 1F1 1B1"])
+    with pytest.raises(ex.ExplorerError, match="wait for each other in a circle"):
+        function(ex.Trace(Holder.trace.events, stuck))
