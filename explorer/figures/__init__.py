@@ -6,6 +6,7 @@ from explorer.figures.compare_residuals import difference_chart, residual_chart
 from explorer.figures.export import write_html
 from explorer.figures.memory import memory
 from explorer.figures.memory_stack import memory_stack
+from explorer.figures.sweep import sweep_chart, sweep_lines
 from explorer.figures.timeline import timeline
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "memory",
     "memory_stack",
     "residual_chart",
+    "sweep_chart",
+    "sweep_lines",
     "timeline",
     "timeline_and_memory",
     "write_html",
