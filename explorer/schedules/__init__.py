@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REGISTRY", "Recipe", "register", "schedule", "schedules", "unregister"]
 
+_SMALL = 10_000  # pairs of stage and micro-batch, made in no time
 _ANY = "any numbers; one stage a rank"
 
 _BUILT_IN: Mapping[str, Recipe] = MappingProxyType(
@@ -226,10 +228,28 @@ def schedule(name: str, *, n_ranks: int, n_micro_batches: int, n_chunks: int | N
         raise ScheduleError(f"{name} takes {has}; got {unknown[0][:60]}; leave it out", argument=unknown[0])
     counts = {"n_ranks": n_ranks, "n_micro_batches": n_micro_batches}
     counts["n_chunks"] = recipe.n_chunks if n_chunks is None else n_chunks
-    check_counts(**counts)
+    try:
+        check_counts(**counts)
+    except ScheduleError as error:
+        raise _nearest(recipe, counts, error) from None
     counts = {argument: int(count) for argument, count in counts.items()}  # numpy's small ones overflow
     check_size(**counts)
     return recipe.build(**counts, **options)
+
+
+def _nearest(recipe: Recipe, counts: dict[str, int], error: ScheduleError) -> ScheduleError:
+    """`error` about a count that is none, with what the schedule itself would take for it where that is not 1."""
+    instead = {**counts, error.argument: 1}
+    try:
+        check_counts(**instead)
+        if math.prod(instead.values()) <= _SMALL:
+            recipe.build(**instead)
+    except ScheduleError as other:
+        if other.argument == error.argument and other.legal:
+            advice = " or ".join(map(str, other.legal))
+            message = str(error).rpartition("; try ")[0]
+            return ScheduleError(f"{message}; try {advice}", argument=error.argument, legal=other.legal)
+    return error
 
 
 def schedules() -> pd.DataFrame:

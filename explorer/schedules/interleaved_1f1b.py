@@ -29,10 +29,10 @@ def interleaved_1f1b(
     at most. With equal stages and F, B of a rank's share, the bubble is (P−1)(F+B)/v for M a multiple of N ≥ P.
 
     Args:
-        n_ranks: at least 2; on one rank there is nothing to interleave.
+        n_ranks: at least 2, since on one rank there is nothing to interleave; torch takes 1.
         n_micro_batches: for "megatron" M mod N is 0 or at least P, so a multiple of P unless N is given; for "torch"
             a multiple of the rounds, of which there are max(1, floor(M/P)).
-        n_chunks: at least 2; with 1 it would be 1f1b.
+        n_chunks: at least 2; with 1 it would be 1f1b. Torch takes 1.
         group_size: N, from P to M, or M itself where that is below P; larger ones hide messages and hold more.
             None for P. Torch chooses it itself: M divided by the rounds.
         dialect: "megatron" or "torch"; the order follows from N, the legal numbers differ.
@@ -46,8 +46,9 @@ def interleaved_1f1b(
     """
     check_counts(n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_chunks=n_chunks)
     check_dialect("interleaved_1f1b", dialect, ("megatron", "torch"))
-    check_range(_TITLE, "n_ranks", n_ranks, lowest=2)
-    if n_chunks < 2:
+    if dialect == "megatron":  # torch takes any
+        check_range(_TITLE, "n_ranks", n_ranks, lowest=2)
+    if dialect == "megatron" and n_chunks < 2:
         raise ScheduleError(
             f"{_TITLE} needs n_chunks of at least 2; got {n_chunks}; try 2, or 1f1b", argument="n_chunks", legal=(2,)
         )

@@ -67,3 +67,14 @@ def test_zb_v_takes_as_long_as_torchs_once_the_pipeline_is_full(p: int, m: int) 
     )
     assert ours.makespan == torchs.makespan
     assert ours.peak_in_flight.max() == torchs.peak_in_flight.max() == 2 * p
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 4])
+@pytest.mark.parametrize("v", [1, 2, 3])
+def test_interleaved_1f1b_speaks_torchs_dialect(p: int, v: int) -> None:
+    for m in (1, 2, 4, 8, 10, 12):
+        rounds = max(1, m // p)
+        if m % rounds:
+            continue
+        program = ex.schedule("interleaved_1f1b", n_ranks=p, n_micro_batches=m, n_chunks=v, dialect="torch")
+        assert _order(ex.check(program)) == _torch_order("ScheduleInterleaved1F1B", p, m, v)

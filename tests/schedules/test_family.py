@@ -241,3 +241,16 @@ def test_what_is_no_program_or_no_costs_is_refused() -> None:
             simulate(program, ex.Costs.per_rank_share(forward=1))  # type: ignore[arg-type]
         with pytest.raises(InputError, match=r"takes Costs; got float; try Costs"):
             simulate(program, 1.0)  # type: ignore[arg-type]
+
+
+@given(st.sampled_from(sorted(REGISTRY)), st.integers(-1, 9), st.integers(-1, 20), st.integers(-1, 4))
+def test_what_a_refusal_names_as_legal_is_legal(name: str, n_ranks: int, n_micro_batches: int, n_chunks: int) -> None:
+    counts = {"n_ranks": n_ranks, "n_micro_batches": n_micro_batches, "n_chunks": n_chunks}
+    try:
+        ex.schedule(name, **counts)
+    except ScheduleError as error:
+        for value in error.legal:
+            try:
+                ex.schedule(name, **{**counts, error.argument: value})
+            except ScheduleError as other:  # of another count that is wrong too
+                assert other.argument != error.argument, (value, str(error), str(other))  # noqa: PT017
