@@ -55,12 +55,12 @@ def _at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
 
 def _parser() -> Parser:
     """The parser; with it come the imports, which Ctrl-C may then interrupt without a traceback."""
-    from explorer.cli import execute, lab, schedules, simulate
+    from explorer.cli import compare, execute, lab, schedules, simulate
     from explorer.cli.arguments import Parser
 
     parser = Parser(prog="explorer", description="See, predict and really run pipeline-parallel training.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for command in (simulate, execute, schedules, lab):
+    for command in (simulate, execute, compare, schedules, lab):
         command.add(commands)
     return parser
 

@@ -127,15 +127,7 @@ def program_of(arguments: argparse.Namespace) -> Program:
     for name, value in _DEFAULTS.items():
         if getattr(arguments, name) is None:
             setattr(arguments, name, value)
-    chunks = 1 if arguments.chunks is None else arguments.chunks
-    if arguments.ranks > _MOST_RANKS:
-        raise InputError(f"a command lays out at most {_MOST_RANKS} ranks; got {arguments.ranks}; try fewer")
-    pairs = arguments.ranks * arguments.micro_batches * chunks
-    if pairs > _MOST_PAIRS:
-        raise InputError(
-            f"a command lays out at most {_MOST_PAIRS} pairs of stage and micro-batch; got {pairs}; "
-            "try fewer ranks, micro-batches or chunks"
-        )
+    check_size(arguments.ranks, arguments.micro_batches, arguments.chunks)
     options: dict[str, Any] = dict(read_options(",".join(arguments.option or [])))
     return schedule(
         arguments.schedule,
@@ -144,6 +136,22 @@ def program_of(arguments: argparse.Namespace) -> Program:
         n_chunks=arguments.chunks,
         **options,
     )
+
+
+def check_size(n_ranks: int, n_micro_batches: int, n_chunks: int | None) -> None:
+    """Refuse a program that would be too large for a command.
+
+    Raises:
+        InputError: saying how large it may be.
+    """
+    if n_ranks > _MOST_RANKS:
+        raise InputError(f"a command lays out at most {_MOST_RANKS} ranks; got {n_ranks}; try fewer")
+    pairs = n_ranks * n_micro_batches * (1 if n_chunks is None else n_chunks)
+    if pairs > _MOST_PAIRS:
+        raise InputError(
+            f"a command lays out at most {_MOST_PAIRS} pairs of stage and micro-batch; got {pairs}; "
+            "try fewer ranks, micro-batches or chunks"
+        )
 
 
 def _from_file(arguments: argparse.Namespace) -> Program:

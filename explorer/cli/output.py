@@ -62,7 +62,7 @@ def report(trace: Trace, columns: Mapping[str, Sequence[str]] | None = None) -> 
         f"idle      {trace.bubble_ratio:.1%} of ranks × makespan; {trace.bubble_overhead:.1%} of busy time\n"
     )
     share = trace.idle_per_rank / trace.makespan if trace.makespan else np.zeros(trace.n_ranks)
-    table = {
+    texts = {
         "rank": [str(rank) for rank in range(trace.n_ranks)],
         "idle": [unit.show(idle) for idle in trace.idle_per_rank],
         "of makespan": [f"{part:.1%}" for part in share],
@@ -70,7 +70,7 @@ def report(trace: Trace, columns: Mapping[str, Sequence[str]] | None = None) -> 
         **(columns or {}),
     }
     drawn = picture(trace, width=min(shutil.get_terminal_size().columns, _WIDEST))
-    return "\n".join(part for part in (head, _table(table), drawn) if part)
+    return "\n".join(part for part in (head, table(texts), drawn) if part)
 
 
 def picture(trace: Trace, *, width: int) -> str:
@@ -98,7 +98,7 @@ def picture(trace: Trace, *, width: int) -> str:
     return "\n".join(f"rank {rank}".ljust(margin) + "".join(line).rstrip() for rank, line in enumerate(lines)) + "\n"
 
 
-def _table(columns: Mapping[str, Sequence[str]]) -> str:
+def table(columns: Mapping[str, Sequence[str]]) -> str:
     """Right-aligned columns under their titles; of many ranks the first and the last."""
     rows = [list(columns), *(list(row) for row in zip(*columns.values(), strict=True))]
     if len(rows) > _MOST_LINES + 1:

@@ -2,7 +2,16 @@
 
 from explorer.planner.comparison import comparison
 from explorer.planner.difference import Difference, explain_difference
-from explorer.planner.points import Outcome, Point
+from explorer.planner.points import Outcome, Point, simulated
 from explorer.planner.sweep import sweep, sweep_outcomes
 
-__all__ = ["Difference", "Outcome", "Point", "comparison", "explain_difference", "sweep", "sweep_outcomes"]
+__all__ = [
+    "Difference",
+    "Outcome",
+    "Point",
+    "comparison",
+    "explain_difference",
+    "simulated",
+    "sweep",
+    "sweep_outcomes",
+]

@@ -14,7 +14,7 @@ from explorer.analysis import peak_bytes
 from explorer.core import Costs, Events, Graph, Program, RankShare, Trace, graph_of
 from explorer.errors import ExplorerError
 from explorer.schedules import REGISTRY, schedule
-from explorer.simulate import modelled_memory, time_slots
+from explorer.simulate import modelled_memory, simulate, time_slots
 
 _MOST_KEPT = 4096  # pairs of stage and micro-batch of a program that is kept: about half a megabyte with its graph
 _NAN = float("nan")
@@ -94,6 +94,17 @@ def outcome(point: Point, costs: RankShare, *, memory_limit: float | None = None
         name, n_ranks, n_micro_batches, _ = point
         where = Outcome(schedule=name, n_ranks=n_ranks, n_micro_batches=n_micro_batches, n_chunks=chunks)
         return replace(where, legal=False, reason=str(error))
+
+
+def simulated(point: Point, costs: RankShare, *, memory_limit: float | None = None) -> Trace:
+    """The trace behind an `outcome`, with its messages.
+
+    Raises:
+        ScheduleError: if the schedule does not exist there.
+        CostError: if a cost has the wrong shape.
+    """
+    program = _best_graph(point, costs, memory_limit).program
+    return simulate(program, costs.for_program(program))
 
 
 def measured(graph: Graph, costs: RankShare, *, memory_limit: float | None, name: str) -> Outcome:
