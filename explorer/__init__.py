@@ -148,6 +148,9 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
         sweep_lines as sweep_lines,
     )
     from explorer.figures import (
+        still_timeline as still_timeline,
+    )
+    from explorer.figures import (
         timeline as timeline,
     )
     from explorer.figures import (
@@ -155,6 +158,9 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     )
     from explorer.figures import (
         write_html as write_html,
+    )
+    from explorer.figures import (
+        write_image as write_image,
     )
     from explorer.execute import record as record
     from explorer.io import (
@@ -210,6 +216,7 @@ _HOME = {
     **dict.fromkeys(("sweep_chart", "sweep_lines"), "figures"),
     **dict.fromkeys(("record",), "execute"),
     **dict.fromkeys(("memory", "timeline", "timeline_and_memory", "write_html"), "figures"),
+    **dict.fromkeys(("still_timeline", "write_image"), "figures"),
     **dict.fromkeys(("from_frame", "from_grid", "load", "save", "to_grid"), "io"),
     **dict.fromkeys(("Cure", "MessageReport", "add_messages", "check_messages"), "lowering"),
     **dict.fromkeys(("add_updates", "group_messages", "one_group_per_peer", "split_backward"), "lowering"),

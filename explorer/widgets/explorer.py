@@ -121,6 +121,12 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self._picture.close()
         close_tree(self)
 
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """The app; and a still of it for where no kernel is, such as a saved notebook turned into a page."""
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        still = self._picture.still()
+        return {**bundle, "image/svg+xml": still} if still else bundle
+
     def __repr__(self) -> str:
         settings = self.controls.settings()
         names = ("schedule", "n_ranks", "n_chunks", "n_micro_batches")

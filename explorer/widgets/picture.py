@@ -12,6 +12,7 @@ import numpy as np
 
 from explorer.core import Kind, Trace
 from explorer.errors import ExplorerError
+from explorer.figures.still import still_timeline
 from explorer.widgets.chosen import chosen_rows
 from explorer.widgets.columns import MS, pack, pack_lines
 from explorer.widgets.curves import Curves, curves, has_bytes
@@ -111,6 +112,10 @@ class Picture:
             raise ValueError("there is no picture to select in")
         trace = frame.predicted if selected.get("of") == "predicted" and frame.predicted else frame.trace
         return trace.to_frame().iloc[chosen_rows(trace, selected)]
+
+    def still(self) -> str:
+        """What is drawn, as SVG; "" if nothing is."""
+        return still_timeline(self._drawn.trace) if self._drawn else ""
 
     def mark_stale(self, stale: bool) -> None:
         """Say whether the picture is older than the controls."""

@@ -1,0 +1,162 @@
+"""A timeline as SVG made here: no browser, no script; what a saved notebook shows where no kernel is."""
+
+from __future__ import annotations
+
+import base64
+import html
+import struct
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+
+from explorer.core import Kind, Trace
+from explorer.core.events import Stream
+from explorer.figures.palette import EITHER, KIND_COLORS, KIND_INKS, KIND_LETTERS, KIND_TITLES
+from explorer.figures.units import Unit, time_unit
+from explorer.figures.words import check_trace, title_of
+
+_LEFT, _TOP, _WIDTH, _BELOW = 64.0, 50.0, 900.0, 34.0  # pixels
+_TALLEST = 640.0  # of all lanes
+_MOST_BARS = 2500  # drawn one by one; of more, what share of each pixel column they cover
+_LETTER = 9.0  # pixels that a letter needs
+
+Floats = npt.NDArray[np.float64]
+
+
+def still_timeline(trace: Trace) -> str:
+    """The timeline of `trace` as SVG that is readable on light and dark pages, some tens of kilobytes at any size.
+
+    Args:
+        trace: any. Messages are left out.
+
+    Raises:
+        InputError: if it is no Trace.
+
+    Example:
+        >>> import explorer as ex
+        >>> ex.still_timeline(ex.simulate(ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)))[:4]
+        '<svg'
+    """
+    trace = check_trace(trace, function="still_timeline")
+    lane = min(34.0, _TALLEST / trace.n_ranks)
+    height = _TOP + lane * trace.n_ranks + _BELOW
+    begin, end = _span(trace)
+    unit = time_unit(end - begin, trace.clock)
+    parts = [*_heading(trace), *_lane_names(trace.n_ranks, lane), *_times(begin, end, unit, height)]
+    computing = trace.events.stream == Stream.COMPUTE
+    few = int(computing.sum()) <= _MOST_BARS
+    parts += _bars(trace, lane, begin, end) if few else [_raster(trace, lane, begin, end)]
+    size = f'viewBox="0 0 {_LEFT + _WIDTH + 24:g} {height:g}" width="100%"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif">{"".join(parts)}</svg>'
+
+
+def _span(trace: Trace) -> tuple[float, float]:
+    events = trace.events
+    begin, end = float(events.start.min(initial=np.inf)), float(events.end.max(initial=-np.inf))
+    return (begin, end) if end > begin else (0.0, 1.0)
+
+
+def _text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start", ink: str = EITHER.text) -> str:
+    place = f'x="{x:.5g}" y="{y:.5g}" font-size="{size}" text-anchor="{anchor}" dominant-baseline="central"'
+    return f'<text {place} fill="{ink}">{text}</text>'
+
+
+def _heading(trace: Trace) -> list[str]:
+    """The title, and a key for each kind that is drawn."""
+    parts, x = [_text(_LEFT, 14, title_of(trace), size=14)], _LEFT
+    computing = trace.events.stream == Stream.COMPUTE
+    for kind in (Kind(int(code)) for code in np.unique(trace.events.kind[computing])):
+        name = f"{KIND_LETTERS[kind]} {html.escape(KIND_TITLES[kind])}"
+        parts.append(f'<rect x="{x:g}" y="30" width="11" height="11" fill="{KIND_COLORS[kind]}"/>')
+        parts.append(_text(x + 16, 36, name))
+        x += 34 + 6.6 * len(name)
+    return parts
+
+
+def _lane_names(n_ranks: int, lane: float) -> list[str]:
+    every = int(np.ceil(15 / lane))
+    return [
+        _text(_LEFT - 8, _TOP + (rank + 0.5) * lane, f"rank {rank}", anchor="end") for rank in range(0, n_ranks, every)
+    ]
+
+
+def _times(begin: float, end: float, unit: Unit, height: float) -> list[str]:
+    """The first and the last time, and those between."""
+    marks = np.linspace(begin, end, 6)
+    y = height - _BELOW + 12
+    texts = [
+        _text(_LEFT + (mark - begin) / (end - begin) * _WIDTH, y, f"{mark * unit.factor:.4g}", anchor="middle")
+        for mark in marks.tolist()
+    ]
+    return [*texts, _text(_LEFT + _WIDTH / 2, y + 15, f"time, {unit.name}" if unit.name else "time", anchor="middle")]
+
+
+def _bars(trace: Trace, lane: float, begin: float, end: float) -> list[str]:
+    """A path a kind, and letters where there is room."""
+    events, scale = trace.events, _WIDTH / (end - begin)
+    parts, letters = [], []
+    for kind in (Kind(int(code)) for code in np.unique(events.kind)):
+        rows = np.flatnonzero((events.kind == kind) & (events.stream == Stream.COMPUTE))
+        left = _LEFT + (events.start[rows] - begin) * scale
+        width = np.maximum((events.end - events.start)[rows] * scale, 0.5)
+        top = _TOP + (events.rank[rows] + 0.1) * lane
+        columns = zip(left.tolist(), top.tolist(), width.tolist(), events.micro_batch[rows].tolist(), strict=True)
+        path = ""
+        for x, y, wide, micro_batch in columns:
+            path += f"M{x:.5g} {y:.5g}h{max(wide - 0.7, 0.4):.4g}v{0.8 * lane:.4g}h-{max(wide - 0.7, 0.4):.4g}z"
+            text = KIND_LETTERS[kind] + (str(micro_batch) if micro_batch >= 0 else "")
+            if wide >= _LETTER * len(text) * 0.8 and lane > 14:
+                letters.append(_text(x + wide / 2, y + 0.4 * lane, text, size=11, anchor="middle", ink=KIND_INKS[kind]))
+        parts.append(f'<path fill="{KIND_COLORS[kind]}" d="{path}"/>' if path else "")
+    return [*parts, *letters]
+
+
+# ── many bars ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _raster(trace: Trace, lane: float, begin: float, end: float) -> str:
+    """A pixel a rank and pixel column, its kinds mixed by the share of time each takes."""
+    n_columns, n_ranks = int(_WIDTH), trace.n_ranks
+    pixels = np.zeros((n_ranks, n_columns, 4))
+    for kind in (Kind(int(code)) for code in np.unique(trace.events.kind)):
+        share = _shares(trace, kind, np.linspace(begin, end, n_columns + 1))
+        red, green, blue = (int(KIND_COLORS[kind][at : at + 2], 16) for at in (1, 3, 5))
+        pixels += share[..., None] * np.array([red, green, blue, 255.0])
+    filled = np.maximum(pixels[..., 3:] / 255.0, 1e-9)
+    pixels[..., :3] /= filled
+    data = base64.b64encode(_png(np.minimum(pixels, 255.0).astype(np.uint8))).decode("ascii")
+    box = f'x="{_LEFT:g}" y="{_TOP:g}" width="{_WIDTH:g}" height="{lane * n_ranks:.5g}"'
+    return f'<image {box} preserveAspectRatio="none" href="data:image/png;base64,{data}"/>'
+
+
+def _shares(trace: Trace, kind: Kind, edges: Floats) -> Floats:
+    """(n_ranks, n_columns) the share of each column that a rank spends on `kind`."""
+    events = trace.events
+    found = np.zeros((trace.n_ranks, len(edges) - 1))
+    rows = np.flatnonzero((events.kind == kind) & (events.stream == Stream.COMPUTE))
+    for rank in np.unique(events.rank[rows]).tolist():
+        mine = rows[events.rank[rows] == rank]
+        start, end = np.sort(events.start[mine]), np.sort(events.end[mine])
+        # seconds covered up to a time: the bars begun before it, less what they have left
+        covered = _before(start, edges) - _before(end, edges)
+        found[rank] = np.diff(covered) / np.diff(edges)
+    return found
+
+
+def _before(times: Floats, edges: Floats) -> Floats:
+    """For each edge, how long ago the times before it were, summed."""
+    sums = np.concatenate([[0.0], np.cumsum(times)])
+    n_before = np.searchsorted(times, edges)
+    return np.asarray(n_before * edges - sums[n_before])
+
+
+def _png(pixels: npt.NDArray[np.uint8]) -> bytes:
+    """(height, width, 4) as a PNG file."""
+    height, width, _ = pixels.shape
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, 4 * width)], axis=1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+    )

@@ -1,0 +1,66 @@
+"""The timeline as SVG, read back as a picture."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import io
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import explorer as ex
+from explorer.figures.still import _png, _shares
+from tests.figures.test_timeline import simulated
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_a_small_trace_has_a_rectangle_and_a_text_for_each_bar():
+    root = ET.fromstring(ex.still_timeline(simulated()))
+    bars = [path.get("d").count("M") for path in root.iter(f"{SVG}path")]
+    assert bars == [6, 6]  # F and B, 2 ranks × 3 micro-batches
+    texts = [text.text for text in root.iter(f"{SVG}text")]
+    assert texts.count("F2") == texts.count("B0") == 2
+    assert texts[0] == "1f1b · 2 ranks, 3 micro-batches · simulated"
+
+
+def test_a_large_trace_is_a_raster_of_some_kilobytes():
+    text = ex.still_timeline(simulated(n_ranks=16, n_micro_batches=256))
+    assert len(text) < 60_000
+    data = base64.b64decode(re.search(r"base64,([^\"]+)", text).group(1))
+    assert data.startswith(b"\x89PNG")
+    assert int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big") == (900, 16)
+
+
+def test_shares_of_a_pixel_column_are_what_runs_there():
+    # rank 0  F0 F1 .  .  B0 B0 F2 B1 B1 .  B2 B2
+    shares = _shares(simulated(), ex.Kind.F, np.array([0.0, 1.5, 6.5, 12.0]))
+    assert shares[0] == pytest.approx([1.0, 1.0 / 5, 0.5 / 5.5])
+
+
+def test_png_is_what_was_drawn():
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 4), np.uint8)
+    assert (np.asarray(image.open(io.BytesIO(_png(pixels)))) == pixels).all()
+
+
+def test_a_programs_name_is_text():
+    trace = simulated()
+    nasty = dataclasses.replace(
+        trace, program=dataclasses.replace(trace.program, name="</text><script>alert(1)</script>")
+    )
+    assert "<script" not in ex.still_timeline(nasty)
+
+
+def test_no_events_are_an_empty_timeline():
+    trace = simulated()
+    nothing = ex.Trace(ex.Events.of(step=()), trace.program)
+    assert "rank 1" in ex.still_timeline(nothing)
+
+
+def test_what_is_no_trace_is_refused():
+    with pytest.raises(ex.ExplorerError, match="still_timeline draws a Trace; got int"):
+        ex.still_timeline(3)
