@@ -18,6 +18,7 @@ A message has three parts: the rule, what came, what would do.
 from __future__ import annotations
 
 import reprlib
+from typing import Any
 
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = 60  # characters
@@ -89,7 +90,13 @@ class CircularWaitError(ProgramError):
 
 
 class RunError(ExplorerError, RuntimeError):
-    """A run that failed on its way; the cause is its `__cause__`."""
+    """A run that failed on its way; the cause is its `__cause__`.
+
+    Attributes:
+        trace: what had run and been told of until then, an explorer.Trace; None if nothing had.
+    """
+
+    trace: Any = None
 
 
 class RunStopped(RunError):

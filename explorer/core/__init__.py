@@ -14,6 +14,7 @@ from explorer.core.graph import Graph, check, graph_of
 from explorer.core.hangs import RULE_WORDS, Link, chain_of, find_circle, refuse_hang, told
 from explorer.core.kernels import kernel, part
 from explorer.core.links import LinkSharing, node_links, ways
+from explorer.core.marks import Mark
 from explorer.core.meetings import MESSAGE_RULES, Meetings, MessageRule, check_rule, meetings_of
 from explorer.core.pairs import Pairs, is_message, message_pairs
 from explorer.core.placement import Placement
@@ -34,6 +35,7 @@ __all__ = [
     "Kind",
     "Link",
     "LinkSharing",
+    "Mark",
     "Meetings",
     "MemoryChanges",
     "MessageRule",

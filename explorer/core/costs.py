@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core.action import COMPUTE_KINDS, Action, Kind
+from explorer.core.action import COMPUTE_KINDS, Action, Kind, among
 from explorer.core.graph import Graph
 from explorer.core.links import LinkSharing, check_links
 from explorer.core.program import Program
@@ -26,8 +26,9 @@ _PER_STAGE = (
 # what an action of one of several segments takes a part of; memory is divided where it is modelled
 _PER_SEGMENT = ("forward", "backward", "backward_input", "backward_weight", "overlap", "recompute", "message_bytes")
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "optimizer")
-_NO_AMOUNTS = ("recompute_for", "seed", "delays", "links", "sharing")
+_NO_AMOUNTS = ("recompute_for", "seed", "delays", "message_delays", "links", "sharing")
 _MOST_BYTES = 1e15  # what a rank holds of them is still a whole number of 64 bits
+_SENDS = {Kind.F: Kind.SEND_F, Kind.B: Kind.SEND_B, Kind.I: Kind.SEND_B}
 _LARGEST = 1e100  # so large that sums of it stay finite
 
 
@@ -65,6 +66,7 @@ class Costs:
             each from a log-normal distribution whose mean is 1.
         seed: of the jitter; the same seed gives the same trace.
         delays: action → seconds it takes besides, as ``{"2F3": 0.5}``: a hiccup.
+        message_delays: action → seconds that what it sends to another rank is on its way besides, as ``{"2F3": 0.5}``.
     """
 
     forward: Amount = 1.0
@@ -88,6 +90,7 @@ class Costs:
     jitter: float = 0.0
     seed: int = 0
     delays: Mapping[str, float] = field(default_factory=dict)
+    message_delays: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_choices(self)
@@ -120,7 +123,7 @@ class Costs:
             seconds = seconds * self._varied(program)
         if np.any(np.asarray(self.time_factor) != 1.0):
             seconds = seconds * self._by_rank("time_factor", program)[program.rank_of_action]
-        return np.asarray(seconds + self._late(program) if self.delays else seconds)
+        return np.asarray(seconds + self._late(program, "delays") if self.delays else seconds)
 
     def _table(self, program: Program, shape: tuple[int, ...]) -> Floats:
         """(n_kinds, *shape) seconds of each kind of action."""
@@ -168,14 +171,19 @@ class Costs:
 
     def message_seconds(self, graph: Graph) -> Floats:
         """(n_messages,) seconds each of `graph.messages` is on its way: latency + bytes / bandwidth."""
-        if all(np.ndim(amount) == 0 for amount in (self.latency, self.bandwidth, self.message_bytes)):
+        alike = all(np.ndim(amount) == 0 for amount in (self.latency, self.bandwidth, self.message_bytes))
+        if alike and not self.message_delays:
             one = np.asarray(self.latency, float) + np.asarray(self.message_bytes, float) / self.bandwidth
             return np.broadcast_to(one, len(graph.messages))
         return np.asarray(self.message_latency(graph) + self.moving_seconds(graph))
 
     def message_latency(self, graph: Graph) -> Floats:
         """(n_messages,) seconds each of `graph.messages` is on its way besides those in which its bytes move."""
-        return self._by_message("latency", graph)
+        latency = self._by_message("latency", graph)
+        if not self.message_delays:
+            return latency
+        late = self._late(graph.program, "message_delays")
+        return np.asarray(latency + late[graph.dependencies.source[graph.messages]])
 
     def moving_seconds(self, graph: Graph) -> Floats:
         """(n_messages,) seconds in which the bytes of each of `graph.messages` move, with nothing in their way."""
@@ -203,15 +211,16 @@ class Costs:
         drawn = np.random.default_rng(self.seed).standard_normal(program.n_actions)
         return np.where(np.isin(program.kind, COMPUTE_KINDS), np.exp(np.sqrt(spread) * drawn - spread / 2), 1.0)
 
-    def _late(self, program: Program) -> Floats:
-        """(n_actions,) seconds that single actions take besides."""
+    def _late(self, program: Program, name: str) -> Floats:
+        """(n_actions,) seconds that single actions, or what they send, take besides."""
         late = np.zeros(program.n_actions)
-        for text, seconds in self.delays.items():
+        for text, seconds in getattr(self, name).items():
             action = Action.parse(str(text))
-            found = (program.kind == action.kind) & (program.stage == action.stage)
+            sends = _SENDS[action.kind] if name == "message_delays" and action.kind in _SENDS else action.kind
+            found = among(program.kind, action.kind, sends) & (program.stage == action.stage)
             found &= (program.micro_batch == action.micro_batch) & (program.segment == action.segment)
             if not found.any():
-                raise CostError(f"a delay is of an action of the program; it has no {text}", argument="delays")
+                raise CostError(f"a delay is of an action of the program; it has no {text}", argument=name)
             late[found] += seconds
         return late
 
@@ -292,14 +301,19 @@ def _check_choices(costs: Costs) -> None:
         )
     if not isinstance(costs.seed, (int, np.integer)) or isinstance(costs.seed, bool) or costs.seed < 0:
         raise CostError(f"seed is a whole number of at least 0; got {costs.seed!r}; try 0", argument="seed")
-    if not isinstance(costs.delays, Mapping):
-        raise CostError(f'delays are action → seconds, like {{"2F3": 0.5}}; got {costs.delays!r}', argument="delays")
-    for action, seconds in costs.delays.items():
+    for name in ("delays", "message_delays"):
+        _check_delays(name, getattr(costs, name))
+
+
+def _check_delays(name: str, delays: Any) -> None:
+    if not isinstance(delays, Mapping):
+        raise CostError(f'{name} are action → seconds, like {{"2F3": 0.5}}; got {delays!r}', argument=name)
+    for action, seconds in delays.items():
         try:
             Action.parse(str(action))
         except InputError as error:
-            raise CostError(f"{error}; in delays", argument="delays") from None
-        _check_amount("delays", seconds)
+            raise CostError(f"{error}; in {name}", argument=name) from None
+        _check_amount(name, seconds)
 
 
 def _check_amount(name: str, value: Amount | None) -> None:
@@ -310,7 +324,7 @@ def _check_amount(name: str, value: Amount | None) -> None:
         raise CostError(
             f"{name} is a number or an array of numbers; got {str(value)[:40]!r}; try 1.0", argument=name
         ) from None
-    if name in ("fixed", "jitter", "delays") and array.ndim:
+    if name in ("fixed", "jitter", "delays", "message_delays") and array.ndim:
         raise CostError(f"{name} is one number, not several; got shape {array.shape}; try 0", argument=name)
     positive, unlimited = name in ("bandwidth", "time_factor"), name == "bandwidth"
     largest = _MOST_BYTES if name.endswith("_bytes") else _LARGEST

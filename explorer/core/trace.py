@@ -13,6 +13,7 @@ from explorer.core import metrics
 from explorer.core.clocks import ClockOffset
 from explorer.core.costs import Costs
 from explorer.core.events import Events, MemoryChanges
+from explorer.core.marks import Mark
 from explorer.core.program import Program
 from explorer.errors import InputError
 
@@ -39,6 +40,7 @@ class Trace:
         version: of this format.
         clock_offsets: of each rank, where their clocks are not one: what was taken off `start` and `end`, and how
             surely it is known; None where they are one.
+        marks: what else is to be said of single moments, such as faults that were put there.
     """
 
     events: Events
@@ -48,6 +50,7 @@ class Trace:
     clock: str = "simulated"
     version: int = FORMAT_VERSION
     clock_offsets: tuple[ClockOffset, ...] | None = None
+    marks: tuple[Mark, ...] = ()
 
     @property
     def n_ranks(self) -> int:
@@ -83,6 +86,7 @@ class Trace:
             self.clock,
             self.version,
             self.clock_offsets,
+            tuple(mark for mark in self.marks if mark.step == number),
         )
 
     @property

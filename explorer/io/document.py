@@ -3,6 +3,7 @@
     format          "trace"
     version         of this form
     clock           as in Trace; clock_offsets: [seconds, low, high] of each rank, or null
+    marks           [step, rank, time, text] of each; may be missing
     codes           what the numbers in kind, stream, origin and category stand for
     program         its numbers and columns, by the names they have in Program
     costs           by the names they have in Costs, or null
@@ -25,6 +26,7 @@ from explorer.core import Category, Costs, Events, Kind, MemoryChanges, Origin, 
 from explorer.core.clocks import ClockOffset
 from explorer.errors import CostError, InputError
 from explorer.io.columns import as_list, as_plain, from_plain, read_column, read_whole, unlike
+from explorer.io.marks import read_marks
 
 VERSION = 1
 _CODES = {"kind": Kind, "stream": Stream, "origin": Origin, "category": Category}
@@ -42,6 +44,7 @@ def to_document(trace: Trace) -> dict[str, Any]:
         "version": VERSION,
         "clock": trace.clock,
         "clock_offsets": None if offsets is None else [list(one) for one in offsets],
+        "marks": [list(mark) for mark in trace.marks],
         "codes": {name: [code.name for code in codes] for name, codes in _CODES.items()},
         "program": {
             "name": program.name,
@@ -113,6 +116,7 @@ def from_document(document: object) -> Trace:
         _costs(whole.get("costs")),
         clock,
         clock_offsets=_offsets(whole.get("clock_offsets"), program.n_ranks),
+        marks=read_marks(whole.get("marks", []), program.n_ranks),
     )
 
 
