@@ -46,8 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
-    """What is ours, and what `lab` passes on: all behind the first `--`."""
-    if words[:1] != ["lab"] or "--" not in words:
+    """What is ours, and what `lab` and `record` pass on: all behind the first `--`."""
+    if words[:1] not in (["lab"], ["record"]) or "--" not in words:
         return words, []
     place = words.index("--")
     return words[:place], words[place + 1 :]
@@ -55,12 +55,12 @@ def _at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
 
 def _parser() -> Parser:
     """The parser; with it come the imports, which Ctrl-C may then interrupt without a traceback."""
-    from explorer.cli import compare, execute, lab, schedules, simulate
+    from explorer.cli import compare, convert, execute, lab, record, schedules, simulate
     from explorer.cli.arguments import Parser
 
     parser = Parser(prog="explorer", description="See, predict and really run pipeline-parallel training.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for command in (simulate, execute, compare, schedules, lab):
+    for command in (simulate, execute, compare, schedules, record, convert, lab):
         command.add(commands)
     return parser
 
