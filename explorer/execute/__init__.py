@@ -35,6 +35,7 @@ __all__ = [
     "preflight",
     "ready_model",
     "record",
+    "same_as_one_process",
 ]
 
 READY_MODELS: Mapping[str, str] = MappingProxyType(

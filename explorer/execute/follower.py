@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -28,7 +29,7 @@ from explorer.execute.parity import Outcome
 from explorer.execute.real_clock import latency_of, seen
 from explorer.execute.reporter import WARM_UP
 from explorer.execute.session import Bench
-from explorer.execute.tasks import Done
+from explorer.execute.tasks import Between, Done
 from explorer.execute.training import Job
 
 _SENT_AS = {Kind.RECV_F: (Kind.SEND_F, -1), Kind.RECV_B: (Kind.SEND_B, 1)}
@@ -51,6 +52,7 @@ class Follower:
         self._messages: list[Message] = []
         self._latency = 0.0
         self._probe = Probe()
+        self._between: dict[int, dict[int, Between]] = defaultdict(dict)
         self.done: dict[int, Done] = {}
 
     @property
@@ -66,6 +68,9 @@ class Follower:
             self._waiting[step].append((rank, value))
         elif what == "end":
             self._ended[step][rank] = value
+        elif what == "state":
+            self._between[step][rank] = value
+            self._save(step)
         elif what == "done":
             self.done[rank] = value
         self._go_on()
@@ -76,14 +81,35 @@ class Follower:
         gradients: dict[str, torch.Tensor] = {}
         outputs: dict[int, torch.Tensor] = {}
         for one in done:
-            for stage, state in one.states.items():
-                model.stages[stage].load_state_dict(state)
+            self._load(one.states)
             gradients.update(one.gradients)
             outputs.update(one.outputs)
         losses = [self._loss_of(step) for step in range(self._job.n_steps)] if self._job.loss is not None else []
         named = {name: gradients[name].to(device) for name in model.parameters if name in gradients}
         output = torch.cat([outputs[m].to(device) for m in sorted(outputs)]) if outputs else None
-        return Outcome(losses, named, dict(model.parameters), output, model.buffers())
+        sketches = [
+            {name: sums for each in parts for name, sums in each.items()}
+            for parts in zip(*(one.sketches for one in done), strict=True)
+        ]
+        return Outcome(losses, named, dict(model.parameters), output, model.buffers(), sketches)
+
+    def _load(self, states: Mapping[int, Mapping[str, torch.Tensor]]) -> None:
+        """Put a rank's stages into the caller's copy of the model."""
+        for stage, state in states.items():
+            self._bench.model.stages[stage].load_state_dict(state)
+
+    def _save(self, step: int) -> None:
+        """Save the state after a step, once all ranks have told theirs."""
+        saving = self._job.saving
+        if saving is None or len(self._between[step]) < self._job.program.n_ranks:
+            return
+        optimizer: dict[str, dict[str, Any]] = {}
+        types = set[str]()
+        for one in self._between.pop(step).values():
+            self._load(one.states)
+            optimizer.update(one.optimizer)
+            types.update(one.optimizer_type.split())
+        saving.save(step, self._bench.model.state(), optimizer, " ".join(sorted(types)))
 
     # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────
 

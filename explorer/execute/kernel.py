@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any
 
 import torch
 
 from explorer.core import Costs, Program
 from explorer.execute._torch import one_rank_group, quiet
+from explorer.execute.checkpoint_folder import latest, saving_of
+from explorer.execute.checkpoint_state import State, check_type, type_of
 from explorer.execute.checks import (
     Loss,
     check_backend,
@@ -62,6 +66,10 @@ def execute(
     split_points: Sequence[str] | None = None,
     hooks: Sequence[Hook] = (),
     clock: Callable[[], float] | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    every: int = 1,
+    keep_last: int = 3,
+    resume: str | PathLike[str] | None = None,
     timeout: float = 30.0,
 ) -> Run:
     """Run `program` on `model` for real, and say when what ran on which rank.
@@ -93,6 +101,11 @@ def execute(
             processes have the machine's own.
         timeout: seconds after which ranks in processes of which nothing is heard are given up; more than the longest
             operation takes.
+        checkpoint: a folder for the state after a step: parameters, buffers and the optimizer's, by parameter name.
+        every: steps from one checkpoint to the next; the last step's is written in any case.
+        keep_last: how many checkpoints stay.
+        resume: a folder whose latest checkpoint, or a file, this run goes on from, at whatever ranks, chunks and
+            schedule; the model gives names and shapes, the optimizer its settings.
 
     Raises:
         InputError: if an argument is not as said above; ModelError where model, batch, loss or optimizer are at fault.
@@ -110,6 +123,7 @@ def execute(
         True
     """
     begun = time.perf_counter()
+    resumed = None if resume is None else latest(resume)
     check_backend(backend)
     check_timeout(timeout)
     check_steps(n_steps)
@@ -121,14 +135,18 @@ def execute(
     check_program(program)
     check_optimizer(optimizer)
     inputs, targets = check_batch(batch, program, loss)
-    job = Job(program, inputs, targets, loss, optimizer, n_steps, links, timeout, begun)
+    first, seed = (resumed.step, resumed.seed) if resumed is not None else (0, torch.initial_seed())
+    numbers = {"every": every, "keep_last": keep_last, "first_step": first, "n_steps": int(n_steps), "seed": seed}
+    saving = saving_of(checkpoint, trains=program.has_backward, **numbers)
+    kept = resumed.optimizer if resumed is not None else {}
+    job = Job(program, inputs, targets, loss, optimizer, n_steps, links, timeout, begun, kept, saving)
     recorder, listeners = _with_recorder(hooks)
     in_kernel = backend == "kernel"
     if not in_kernel:
         keeper().start()  # it imports torch while the model is looked at here
     group = one_rank_group() if in_kernel else contextlib.nullcontext()
     with alone(), measured(), group, quiet(), core_time() as own:
-        bench, reference, report = _prepare(job, model, split_points, listeners, clock or own, backend)
+        bench, reference, report = _prepare(job, model, split_points, listeners, clock or own, backend, resumed)
         error: BaseException | None = None
         try:
             listeners.run_start(RunStart(program, n_steps, backend, "virtual" if in_kernel else "real"))
@@ -139,7 +157,7 @@ def execute(
             raise
         finally:
             listeners.run_end(RunEnd(error))
-    return _run(recorder, bench.model, outcome, parity, report)
+    return dataclasses.replace(_run(recorder, bench.model, outcome, parity, report), first_step=first)
 
 
 def _with_recorder(hooks: Sequence[Hook]) -> tuple[Recorder, Hooks]:
@@ -155,12 +173,16 @@ def _prepare(
     hooks: Hooks,
     clock: Callable[[], float],
     backend: str,
+    resumed: State | None,
 ) -> tuple[Bench, Whole, Report]:
     """Cut two copies, and see whether their parts and the loss fit."""
-    program, base = job.program, torch.initial_seed()
+    program = job.program
     copy, other = (
         cut(model, program.n_stages, split_points=split_points, sample=job.inputs[0]) for _ in ("run", "reference")
     )
+    if resumed is not None:
+        resumed.load_into(copy)
+        resumed.load_into(other)
     with random_state_kept(), torch.set_grad_enabled(program.has_backward), Watch(copy) as watch:
         samples, output = fit(copy, job.inputs[0], program)
         if job.loss is not None and job.target is not None:
@@ -169,14 +191,18 @@ def _prepare(
     report = advise(Case(program, copy, job.inputs, job.targets, job.loss, samples, output, found, backend))
     refuse(report)
     del output
-    make_optimizers(job.optimizer, other)  # one that cannot be made is told of before anything runs
-    seeds = Seeds(base, program.n_stages, program.n_micro_batches) if found.random else None
+    made = make_optimizers(job.optimizer, other)  # one that cannot be made is told of before anything runs
+    seeds = Seeds(torch.initial_seed()) if found.random else None
+    if resumed is not None:
+        check_type(resumed, type_of(made.values()))
+        seeds = Seeds(resumed.seed, resumed.step) if found.random else None
     for stage in (*copy.stages, *other.stages):
         if isinstance(stage, Chain):
             stage.pulse = hooks.pulse
     rounding = rounding_of(other, job.inputs, epsilon=found.epsilon, depth=found.depth)
     by_micro_batch = found.random or found.statistics
-    whole = Whole(other, job.inputs, job.targets, job.loss, job.optimizer, seeds, by_micro_batch, rounding)
+    batch = other, job.inputs, job.targets
+    whole = Whole(*batch, job.loss, job.optimizer, seeds, by_micro_batch, rounding, job.optimizer_state)
     return Bench(copy, samples, job.loss, clock, seeds), whole, report
 
 

@@ -110,7 +110,7 @@ def _reference(
         if targets is not None:
             check_loss(loss, output, targets[0], trains=True)
     traits = watch.traits
-    seeds = Seeds(base, 1, n_micro_batches) if traits.random else None
+    seeds = Seeds(base) if traits.random else None
     rounding = rounding_of(copy, inputs, epsilon=traits.epsilon * _OTHER_MACHINE, depth=traits.depth)
     by_micro_batch = traits.random or traits.statistics
     counts = Counts(n_micro_batches, sum(len(v[0]) for v in inputs), count_labels(targets), n_replicas)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
+from explorer.execute.checkpoint_state import OptimizerState, load_optimizer_state
 from explorer.execute.checks import Loss, Values
 from explorer.execute.parity import Outcome
 from explorer.execute.parity_rounding import Rounding, Sketch, sketch_of
@@ -31,6 +32,7 @@ class Whole:
         by_micro_batch: whether it is fed micro-batches: layers that look at the batch or draw random numbers would
             see another batch otherwise.
         rounding: what may differ without being wrong.
+        optimizer_state: of a training that goes on, by parameter name.
     """
 
     model: CutModel
@@ -41,11 +43,14 @@ class Whole:
     seeds: Seeds | None
     by_micro_batch: bool
     rounding: Rounding
+    optimizer_state: OptimizerState = field(default_factory=dict)
 
     def train(self, n_steps: int, first_loss: float, pulse: Callable[[], None]) -> tuple[Outcome, str]:
         """Train as long as the run did; the outcome, and which reference this was."""
         parameters = list(dict.fromkeys(p for p in self.model.parameters.values() if p.requires_grad))
         optimizer = self.optimizer(parameters) if self.optimizer is not None and parameters else None
+        if optimizer is not None:
+            load_optimizer_state([optimizer], self.model.parameters, self.optimizer_state)
         losses, sketches, divisor, explained = list[float](), list[Sketch](), 1.0, ""
         for step in range(n_steps):
             for parameter in self.model.parameters.values():
@@ -126,7 +131,7 @@ class Whole:
         for stage, module in enumerate(self.model.stages):
             pulse()
             if self.seeds is not None:
-                self.seeds(step, stage, micro_batch)
+                self.seeds.begin(module, step, stage, micro_batch)
             output = module(*values)
             values = tuple(output) if isinstance(output, (tuple, list)) else (output,)
         result: torch.Tensor = output

@@ -40,6 +40,7 @@ class Run:
         recording: the share of a step that the busiest rank spent on recording it; NaN in the kernel, where no time
             between operations counts.
         preflight: what was found before it began: warnings and notes.
+        first_step: how many steps the training had done before, where it was resumed.
     """
 
     trace: Trace
@@ -53,6 +54,7 @@ class Run:
     started: Started | None = None
     recording: float = math.nan
     preflight: Report = field(repr=False, default_factory=Report)
+    first_step: int = 0
     _state: Mapping[str, torch.Tensor] = field(repr=False, default_factory=dict)
 
     def state_dict(self) -> dict[str, torch.Tensor]:

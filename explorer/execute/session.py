@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import re
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
 from explorer.core import Action, Costs, Kind, Program
 from explorer.errors import ExplorerError, RunError
@@ -19,7 +22,7 @@ from explorer.execute.conductor import Conductor, Slots
 from explorer.execute.fit import Sample
 from explorer.execute.hooks import Hooks
 from explorer.execute.settings import no_collection
-from explorer.execute.stages import CutModel, describe, first_line
+from explorer.execute.stages import Chain, CutModel, describe, first_line
 
 _WRAPPED = re.compile(r"failed to run (forward|stage backward)", re.IGNORECASE)
 
@@ -57,21 +60,28 @@ class Bench:
 
 @dataclass(frozen=True)
 class Seeds:
-    """A seed of its own for every forward, so that dropout does not depend on the order of execution.
+    """A seed of its own for every layer's forward: what it draws depends neither on the order nor on the stages.
+
+    A stage whose layers are not known, for a tracer has cut it, has one seed for all of them.
 
     Attributes:
         base: what the caller's generator was seeded with.
-        n_stages: number of stages.
-        n_micro_batches: number of micro-batches.
+        first_step: how many steps the training had done before.
     """
 
     base: int
-    n_stages: int
-    n_micro_batches: int
+    first_step: int = 0
 
-    def __call__(self, step: int, stage: int, micro_batch: int) -> None:
-        """Seed torch and Python for this forward."""
-        number = (step * self.n_stages + stage) * self.n_micro_batches + micro_batch
+    def begin(self, module: nn.Module, step: int, stage: int, micro_batch: int) -> None:
+        """A forward of a stage is about to run."""
+        if isinstance(module, Chain):
+            module.seed = functools.partial(self._seed, step, micro_batch)
+        else:
+            self._seed(step, micro_batch, f"stage {stage}")
+
+    def _seed(self, step: int, micro_batch: int, layer: str) -> None:
+        """Seed torch and Python for this layer."""
+        number = zlib.crc32(f"{self.first_step + step} {micro_batch} {layer}".encode())
         torch.manual_seed((self.base + number) % 2**63)
         random.seed(number)
 
@@ -98,7 +108,7 @@ class Session:
         costs: Costs | None = None,
         warms_up: Program | None = None,
     ) -> None:
-        self._model = bench.model
+        self._model, self._seeds = bench.model, bench.seeds
         self._program, self._warms_up = program, warms_up
         self.conductor = Conductor(
             program,
@@ -106,7 +116,7 @@ class Session:
             hooks,
             clock=bench.clock,
             wait=bench.wait,
-            before=bench.seeds or _no_seeds,
+            before=self._seed,
             activations=bench.follower(_ranks(program, warms_up)),
             gradient_bytes=self._gradient_bytes,
             describe=self._describe,
@@ -169,6 +179,11 @@ class Session:
             f"every action must run through; {self._describe(action)} failed {where}: {first_line(root)}; mend it there"
         )
 
+    def _seed(self, step: int, stage: int, micro_batch: int) -> None:
+        """Seed a stage's forward, where anything is random."""
+        if self._seeds is not None:
+            self._seeds.begin(self._model.stages[stage], step, stage, micro_batch)
+
     def _describe(self, action: Action) -> str:
         """An action, where it runs and when, in words."""
         moment = self._moment()
@@ -199,7 +214,3 @@ def _root(error: Exception) -> BaseException:
     while isinstance(found, RuntimeError) and _WRAPPED.search(str(found)) and found.__cause__ is not None:
         found = found.__cause__
     return found
-
-
-def _no_seeds(step: int, stage: int, micro_batch: int) -> None:
-    """Nothing random, nothing to seed."""

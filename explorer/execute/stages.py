@@ -22,6 +22,7 @@ class Chain(nn.Module):
         at: name of the layer that runs, or ran last.
         pulse: called before each layer.
         copies_input: whether it begins with an operation in place, and so works on a copy of its input.
+        seed: called with each layer's name before it, where layers draw random numbers.
     """
 
     def __init__(self, layers: Sequence[tuple[str, nn.Module]]) -> None:
@@ -31,6 +32,7 @@ class Chain(nn.Module):
         self.at = self.names[0] if layers else ""
         self.pulse: Callable[[], None] = no_pulse
         self.copies_input = False
+        self.seed: Callable[[str], None] = no_seed
 
     def forward(self, *values: Any) -> Any:
         """The last layer's output; a tuple goes from layer to layer as it is."""
@@ -40,6 +42,7 @@ class Chain(nn.Module):
         for name, layer in zip(self.names, self.layers, strict=True):
             self.at = name
             self.pulse()
+            self.seed(name)
             value = layer(value)
         return value
 
@@ -155,3 +158,7 @@ def describe(action: Action, rank: int, moment: str) -> str:
 
 def no_pulse() -> None:
     """No pulse."""
+
+
+def no_seed(layer: str) -> None:
+    """Nothing random, nothing to seed."""

@@ -14,6 +14,7 @@ from torch import nn
 
 from explorer.core import Program, RankOrder
 from explorer.execute.fit import Sample
+from explorer.execute.parity_rounding import Sketch
 from explorer.execute.session import Bench, Seeds
 from explorer.execute.stages import Chain, CutModel, Values, no_pulse
 from explorer.execute.training import Job
@@ -110,12 +111,28 @@ class Done(NamedTuple):
         gradients: name → of the last step.
         outputs: of each micro-batch, of a forward-only program's last stage.
         files: that modules were imported from, and when they were written, in ns.
+        sketches: of each step's gradients.
     """
 
     states: dict[int, dict[str, torch.Tensor]]
     gradients: dict[str, torch.Tensor]
     outputs: dict[int, torch.Tensor]
     files: dict[str, int]
+    sketches: Sequence[Sketch] = ()
+
+
+class Between(NamedTuple):
+    """What a rank has between two steps.
+
+    Attributes:
+        states: stage → its parameters and buffers.
+        optimizer: parameter's name → what its optimizer keeps of it.
+        optimizer_type: what keeps that.
+    """
+
+    states: dict[int, dict[str, torch.Tensor]]
+    optimizer: dict[str, dict[str, Any]]
+    optimizer_type: str
 
 
 def stages_of(program: Program, rank: int) -> list[int]:
@@ -134,6 +151,7 @@ def task_of(job: Job, bench: Bench, rank: int) -> Task:
         targets=list(_on_host(job.targets)) if job.targets is not None and last in held else None,
         loss=job.loss if last in held else None,
         links=None,
+        optimizer_state={n: s for n, s in job.optimizer_state.items() if bench.model.stage_of.get(n) in held},
     )
     return Task(
         rank,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
 from explorer.core import Category, Costs, Program
 from explorer.errors import ExplorerError, RunError
 from explorer.execute.calibrate import calibrate
+from explorer.execute.checkpoint_folder import Saving
+from explorer.execute.checkpoint_state import OptimizerState, load_optimizer_state, optimizer_state_by_name, type_of
 from explorer.execute.checks import Loss, Values
 from explorer.execute.conductor import execution_order
 from explorer.execute.hooks import Calibrated, Hooks, Memory, StepEnd, StepStart, Updated
@@ -17,7 +19,7 @@ from explorer.execute.parity import Outcome
 from explorer.execute.parity_rounding import Sketch, sketch_of
 from explorer.execute.session import Bench, Session
 from explorer.execute.settings import no_collection
-from explorer.execute.stages import Chain, first_line, no_pulse
+from explorer.execute.stages import Chain, CutModel, first_line, no_pulse
 from explorer.execute.updates import MakeOptimizer, make_optimizers, state_bytes
 
 
@@ -35,6 +37,8 @@ class Job:
         links: whose latency and bandwidth hold; None for free ones.
         timeout: seconds after which a rank that is not heard of is given up.
         begun: when it was asked for, in seconds of `time.perf_counter`.
+        optimizer_state: of a training that goes on, by parameter name.
+        saving: where and how often its state is saved, or None.
     """
 
     program: Program
@@ -46,6 +50,8 @@ class Job:
     links: Costs | None
     timeout: float = 30.0
     begun: float = 0.0
+    optimizer_state: OptimizerState = field(default_factory=dict)
+    saving: Saving | None = None
 
     @property
     def target(self) -> torch.Tensor | None:
@@ -62,7 +68,7 @@ def train(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
         if isinstance(stage, Chain):
             stage.pulse = no_pulse
     session = Session(program, execution_order(program, costs), bench, hooks, costs=costs)
-    optimizers = make_optimizers(job.optimizer, model) if program.has_backward else {}
+    optimizers = optimizers_of(job, model)
     losses, sketches = list[float](), list[Sketch]()
     for step in range(job.n_steps):
         hooks.step_start(StepStart(step))
@@ -70,6 +76,9 @@ def train(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
         loss = session.step(step, job.inputs, job.targets)
         sketches.append(sketch_of(model.parameters))
         update(job, bench, optimizers, hooks, step)
+        if job.saving is not None and job.saving.is_due(step):
+            kept = optimizer_state_by_name(optimizers.values(), model.parameters)
+            job.saving.save(step, model.state(), kept, type_of(optimizers.values()))
         losses.append(loss)
         hooks.step_end(StepEnd(step, loss))
     gradients = {name: p.grad for name, p in model.parameters.items() if p.grad is not None}
@@ -77,6 +86,13 @@ def train(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
     output = torch.cat([outputs[m] for m in sorted(outputs)]) if outputs else None
     losses = losses if job.loss is not None else []
     return Outcome(losses, gradients, dict(model.parameters), output, model.buffers(), sketches)
+
+
+def optimizers_of(job: Job, model: CutModel) -> dict[int, torch.optim.Optimizer]:
+    """Stage → its optimizer, with the state that a training which goes on had."""
+    made = make_optimizers(job.optimizer, model) if job.program.has_backward else {}
+    load_optimizer_state(made.values(), model.parameters, job.optimizer_state)
+    return made
 
 
 def tell_held(job: Job, bench: Bench, optimizers: Mapping[int, torch.optim.Optimizer], hooks: Hooks, step: int) -> None:

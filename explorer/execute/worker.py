@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any
@@ -24,18 +25,19 @@ from explorer.errors import ExplorerError, ModelError
 from explorer.execute._torch import quiet
 from explorer.execute._torch_ranks import Courier, Ranks, barrier
 from explorer.execute.by_value import from_bytes
+from explorer.execute.checkpoint_state import optimizer_state_by_name, type_of
 from explorer.execute.device_time import cuda_clock
 from explorer.execute.devices import backend_of, settle
 from explorer.execute.files import imported_since
 from explorer.execute.hooks import Hooks
+from explorer.execute.parity_rounding import Sketch, sketch_of
 from explorer.execute.rank_session import RankBench, RankSession
 from explorer.execute.reporter import WARM_UP, Reporter
 from explorer.execute.session import Bench
 from explorer.execute.settings import keep_memory
 from explorer.execute.stages import first_line
-from explorer.execute.tasks import Done, Failure, Order, Task, stages_of, warm_up_of
-from explorer.execute.training import tell_held, update
-from explorer.execute.updates import make_optimizers
+from explorer.execute.tasks import Between, Done, Failure, Order, Task, stages_of, warm_up_of
+from explorer.execute.training import optimizers_of, tell_held, update
 
 _ECHO = re.compile(r"gloo|connection|peer|timed out|timeout|store|socket|rendezvous", re.IGNORECASE)
 
@@ -94,8 +96,8 @@ def _work(order: Order, data: bytes, ranks: Ranks, reporter: Reporter, ours: fro
         reporter.begin(WARM_UP)
         _warm_up(task, bench, reporter, courier)
         session = RankSession(task.rank, program, bench, reporter, courier)
-        _train(task, bench, reporter, session)
-    reporter.tell("done", _done(task, bench, session, imported_since(ours)))
+        sketches = _train(task, bench, reporter, session)
+    reporter.tell("done", _done(task, bench, session, imported_since(ours), sketches))
 
 
 def _failure(error: Exception) -> Failure:
@@ -121,23 +123,31 @@ def _warm_up(task: Task, bench: Bench, reporter: Reporter, courier: Courier) -> 
     reporter.end(0.0)
 
 
-def _train(task: Task, bench: Bench, reporter: Reporter, session: RankSession) -> None:
+def _train(task: Task, bench: Bench, reporter: Reporter, session: RankSession) -> list[Sketch]:
     job, hooks = task.job, Hooks([reporter])
-    optimizers = make_optimizers(job.optimizer, bench.model) if job.program.has_backward else {}
+    optimizers, sketches = optimizers_of(job, bench.model), list[Sketch]()
     for step in range(job.n_steps):
         barrier()
         reporter.begin(step)
         tell_held(job, bench, optimizers, hooks, step)
         loss = session.step(step, job.inputs, job.targets)
+        sketches.append(sketch_of(bench.model.parameters))
         update(job, bench, optimizers, hooks, step)
         reporter.end(loss)
+        if job.saving is not None and job.saving.is_due(step):
+            kept = optimizer_state_by_name(optimizers.values(), bench.model.parameters)
+            reporter.tell("state", Between(_states(task, bench), kept, type_of(optimizers.values())))
+    return sketches
 
 
-def _done(task: Task, bench: Bench, session: RankSession, files: dict[str, int]) -> Done:
-    states = {
+def _states(task: Task, bench: Bench) -> dict[int, dict[str, torch.Tensor]]:
+    return {
         stage: {name: value.cpu() for name, value in bench.model.stages[stage].state_dict().items()}
         for stage in stages_of(task.job.program, task.rank)
     }
+
+
+def _done(task: Task, bench: Bench, session: RankSession, files: dict[str, int], sketches: Sequence[Sketch]) -> Done:
     gradients = {name: p.grad.cpu() for name, p in bench.model.parameters.items() if p.grad is not None}
     outputs = {micro_batch: output.cpu() for micro_batch, output in session.conductor.outputs.items()}
-    return Done(states, gradients, outputs, files)
+    return Done(_states(task, bench), gradients, outputs, files, sketches)

@@ -1,0 +1,271 @@
+"""A training is saved between two steps by parameter name, and goes on at other ranks, chunks and schedules."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+import torch
+from torch import nn
+
+import explorer as ex
+from explorer.errors import InputError
+from explorer.execute.checkpoint_file import read_tensors, write_tensors
+
+MSE = nn.functional.mse_loss
+
+OPTIMIZERS = {
+    "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+    "momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
+    "adam": lambda parameters: torch.optim.Adam(parameters, lr=0.01),
+}
+
+
+@pytest.fixture
+def layers(make_layers) -> list[nn.Module]:
+    return make_layers(8)
+
+
+def program(name: str, n_ranks: int, n_chunks: int = 1) -> ex.Program:
+    return ex.schedule(name, n_ranks=n_ranks, n_micro_batches=4, n_chunks=n_chunks)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@pytest.mark.parametrize(
+    "second",
+    [("1f1b", 4, 1), ("interleaved_1f1b", 2, 2), ("zb_h1", 2, 1), ("gpipe", 1, 1)],
+    ids=["four ranks", "two chunks", "ZB-H1", "one rank"],
+)
+def test_a_resumed_run_equals_the_uninterrupted_one(second, optimizer, layers, batch, tmp_path):
+    whole = ex.execute(program("1f1b", 2), layers, batch, loss=MSE, optimizer=optimizer, n_steps=4)
+    first = ex.execute(program("1f1b", 2), layers, batch, loss=MSE, optimizer=optimizer, n_steps=2, checkpoint=tmp_path)
+    rest = ex.execute(program(*second), layers, batch, loss=MSE, optimizer=optimizer, n_steps=2, resume=tmp_path)
+    assert first.parity
+    assert rest.parity
+    assert rest.first_step == 2
+    assert first.losses + rest.losses == pytest.approx(whole.losses, rel=1e-5)
+    for name, tensor in whole.state_dict().items():
+        torch.testing.assert_close(rest.state_dict()[name], tensor, rtol=1e-4, atol=1e-6)
+
+
+def test_random_layers_draw_the_same_after_a_resume_at_other_ranks(batch, tmp_path, sgd):
+    layers = [nn.Linear(8, 8), nn.Dropout(0.5), nn.Linear(8, 8), nn.Dropout(0.5)]
+    whole = ex.execute(program("1f1b", 2), layers, batch, loss=MSE, optimizer=sgd, n_steps=3)
+    ex.execute(program("1f1b", 2), layers, batch, loss=MSE, optimizer=sgd, n_steps=1, checkpoint=tmp_path)
+    torch.manual_seed(99)  # the seed is the first run's
+    rest = ex.execute(program("zb_h1", 4), layers, batch, loss=MSE, optimizer=sgd, n_steps=2, resume=tmp_path)
+    assert rest.parity
+    assert rest.losses == pytest.approx(whole.losses[1:], rel=1e-5)
+
+
+def test_the_union_of_what_is_saved_is_the_model(batch, tmp_path, make_layers):
+    """16 layers on two ranks of two stages: each saved once, none twice."""
+    layers = [nn.Linear(8, 8) for _ in range(15)] + [nn.BatchNorm1d(8)]
+    ex.execute(program("interleaved_1f1b", 2, 2), layers, batch, loss=MSE, checkpoint=tmp_path)
+    tensors, words = read_tensors(tmp_path / "step-00000001.safetensors")
+    names = {name.removeprefix("model/") for name in tensors}
+    assert names == set(nn.Sequential(*layers).state_dict())
+    assert len({name.split(".")[0] for name in names}) == 16
+    assert words["step"] == "1"
+
+
+def test_every_and_keep_last_say_which_stay(layers, batch, tmp_path, sgd):
+    ex.execute(
+        program("gpipe", 2),
+        layers,
+        batch,
+        loss=MSE,
+        optimizer=sgd,
+        n_steps=7,
+        checkpoint=tmp_path / "new" / "folder",
+        every=2,
+        keep_last=3,
+    )
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == [
+        f"step-{step:08d}.safetensors" for step in (4, 6, 7)
+    ]
+
+
+def test_a_run_goes_on_in_its_own_folder_and_from_a_single_file(layers, batch, tmp_path, sgd):
+    one = ex.execute(program("gpipe", 2), layers, batch, loss=MSE, optimizer=sgd, n_steps=2, checkpoint=tmp_path)
+    two = ex.execute(program("gpipe", 2), layers, batch, loss=MSE, optimizer=sgd, checkpoint=tmp_path, resume=tmp_path)
+    assert (tmp_path / "step-00000003.safetensors").exists()
+    again = ex.execute(
+        program("gpipe", 2), layers, batch, loss=MSE, optimizer=sgd, resume=tmp_path / "step-00000001.safetensors"
+    )
+    assert again.losses == pytest.approx(one.losses[1:])
+    assert two.losses[0] < again.losses[0]
+
+
+def test_a_folder_of_a_run_that_is_further_on_is_left_alone(layers, batch, tmp_path):
+    ex.execute(program("gpipe", 2), layers, batch, loss=MSE, n_steps=2, checkpoint=tmp_path)
+    with pytest.raises(InputError, match=r"holds one run; .* has step 2 of another, and this one begins at step 0"):
+        ex.execute(program("gpipe", 2), layers, batch, loss=MSE, checkpoint=tmp_path)
+    early = tmp_path / "step-00000001.safetensors"
+    with pytest.raises(InputError, match="this one begins at step 1; give another folder"):
+        ex.execute(program("gpipe", 2), layers, batch, loss=MSE, checkpoint=tmp_path, resume=early)
+
+
+def test_a_run_that_fails_while_it_writes_leaves_whole_files_alone(layers, batch, tmp_path, monkeypatch, sgd):
+    ex.execute(program("gpipe", 2), layers, batch, loss=MSE, optimizer=sgd, n_steps=1, checkpoint=tmp_path)
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(InputError, match=r"can be written to; .* cannot: No space left on device; give another"):
+        ex.execute(program("gpipe", 2), layers, batch, loss=MSE, optimizer=sgd, checkpoint=tmp_path, resume=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001.safetensors"]
+
+
+def test_files_that_are_no_whole_checkpoint_are_refused_in_a_sentence(layers, batch, tmp_path):
+    ex.execute(program("gpipe", 2), layers, batch, loss=MSE, checkpoint=tmp_path)
+    good = tmp_path / "step-00000001.safetensors"
+    data = good.read_bytes()
+    for content, message in [
+        (data[:-1], r"all its bytes; bad has [\d,]+ of [\d,]+; resume from the one before"),
+        (data[:40], r"all its bytes; bad has 40 of"),
+        (data + b"0", "all its bytes"),
+        (b"", "bad has no table"),
+        (b"hello, I am a text of some length", "bad has no table"),
+        (pickle.dumps({"a": 1}), "is an archive or a pickle, which may"),
+        (b"PK\x03\x04" + b"0" * 99, "is an archive or a pickle, which may"),
+        ((9).to_bytes(8, "little") + b"[1, 2, 3]", "a table that is none"),
+        ((9).to_bytes(8, "little") + b"{1, 2, 3]", "a table that is no JSON"),
+    ]:
+        bad = tmp_path / "bad"
+        bad.write_bytes(content)
+        with pytest.raises(InputError, match=message) as caught:
+            ex.execute(program("gpipe", 2), layers, batch, loss=MSE, resume=bad)
+        assert "\n" not in str(caught.value)
+        assert caught.value.argument == "resume"
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}, "a shape that does not fit its bytes"),
+        ({"dtype": "F32", "shape": [-1], "data_offsets": [0, -4]}, "a shape that does not fit its bytes"),
+        ({"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}, "a shape that does not fit its bytes"),
+        ({"dtype": "C64", "shape": [1], "data_offsets": [0, 8]}, "'x' without format, shape or place"),
+        ([], "'x' without format, shape or place"),
+        ({"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}, "all its bytes"),
+    ],
+)
+def test_tables_that_lie_are_refused(entry, message, tmp_path):
+    header = json.dumps({"x": entry}).encode()
+    (tmp_path / "bad").write_bytes(len(header).to_bytes(8, "little") + header + b"\0" * 8)
+    with pytest.raises(InputError, match=message):
+        read_tensors(tmp_path / "bad")
+
+
+def test_a_file_of_tensors_that_is_no_checkpoint_is_refused(layers, batch, tmp_path):
+    write_tensors(tmp_path / "other", {"weight": torch.ones(2)}, {"format": "pt"})
+    with pytest.raises(InputError, match="says of itself 'pipeline-explorer checkpoint 1', a step and a seed; other"):
+        ex.execute(program("gpipe", 2), layers, batch, loss=MSE, resume=tmp_path / "other")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.int64, torch.bool, torch.uint8])
+def test_tensors_of_every_shape_and_format_come_back(dtype, tmp_path):
+    tensors = {"a": torch.tensor(1).to(dtype), "b": torch.arange(6).reshape(2, 3).T.to(dtype), "c": torch.empty(0, 3)}
+    write_tensors(tmp_path / "file", tensors, {"word": "ü"})
+    back, words = read_tensors(tmp_path / "file")
+    assert words == {"word": "ü"}
+    for name, tensor in tensors.items():
+        assert back[name].dtype == tensor.dtype
+        assert torch.equal(back[name], tensor)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"resume": "nowhere"}, "a checkpoint is a file that can be read; nowhere cannot: No such file"),
+        ({"resume": 3}, 'resume is the path of a folder; got int; try "checkpoints/"'),
+        ({"checkpoint": 3}, "checkpoint is the path of a folder; got int"),
+        ({"every": 0}, "every is a whole number of at least 1; got 0; try 1"),
+        ({"keep_last": True}, "keep_last is a whole number of at least 1; got True"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(changes, message, layers, batch):
+    with pytest.raises(InputError, match=message):
+        ex.execute(program("gpipe", 2), layers, batch, loss=MSE, **changes)
+
+
+def test_an_empty_folder_and_a_file_for_a_folder_are_refused(layers, batch, tmp_path):
+    with pytest.raises(InputError, match=r"resumes from a checkpoint; .* has no step-….safetensors; run with"):
+        ex.execute(program("gpipe", 2), layers, batch, loss=MSE, resume=tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"a checkpoint goes into a folder; .* is a file"):
+        ex.execute(program("gpipe", 2), layers, batch, loss=MSE, checkpoint=tmp_path / "file")
+
+
+def test_a_run_that_trains_nothing_has_no_checkpoint(layers, batch, tmp_path):
+    forward = ex.schedule("forward_only", n_ranks=2, n_micro_batches=4)
+    with pytest.raises(InputError, match="a checkpoint is of a training; got a program that runs no backward"):
+        ex.execute(forward, layers, batch, checkpoint=tmp_path)
+
+
+def test_another_model_or_optimizer_is_refused(layers, batch, tmp_path):
+    ex.execute(program("gpipe", 2), layers, batch, loss=MSE, optimizer=OPTIMIZERS["momentum"], checkpoint=tmp_path)
+    with pytest.raises(InputError, match=r"is of the model that goes on; this one also has 7.0.weight, 7.0.bias"):
+        ex.execute(program("gpipe", 2), layers[:7], batch, loss=MSE, resume=tmp_path)
+    with pytest.raises(InputError, match="the checkpoint has the state of SGD, got Adam; give SGD"):
+        ex.execute(program("gpipe", 2), layers, batch, loss=MSE, optimizer=OPTIMIZERS["adam"], resume=tmp_path)
+
+
+def test_an_optimizer_that_keeps_more_than_tensors_and_numbers_is_refused(layers, batch, tmp_path):
+    class Odd(torch.optim.SGD):
+        def step(self, closure=None):
+            super().step(closure)
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    self.state[parameter]["history"] = ["…"]
+
+    with pytest.raises(InputError, match="in tensors and numbers; Odd has history besides; use SGD, Adam"):
+        ex.execute(
+            program("gpipe", 2), layers, batch, loss=MSE, optimizer=lambda p: Odd(p, lr=0.1), checkpoint=tmp_path
+        )
+
+
+def test_a_traced_module_is_saved_and_goes_on(batch, tmp_path):
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.enter, self.middle, self.leave = nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.leave(torch.relu(self.middle(self.enter(x))))
+
+    net, adam = Net(), OPTIMIZERS["adam"]
+    whole = ex.execute(program("1f1b", 2), net, batch, loss=MSE, optimizer=adam, n_steps=3, split_points=["leave"])
+    ex.execute(program("1f1b", 2), net, batch, loss=MSE, optimizer=adam, split_points=["leave"], checkpoint=tmp_path)
+    rest = ex.execute(program("gpipe", 1), net, batch, loss=MSE, optimizer=adam, n_steps=2, resume=tmp_path)
+    assert rest.losses == pytest.approx(whole.losses[1:], rel=1e-5)
+    assert rest.state_dict()["middle.num_batches_tracked"] == 12
+
+
+def test_processes_save_and_resume_as_the_kernel_does(layers, batch, tmp_path):
+    momentum = OPTIMIZERS["momentum"]
+    whole = ex.execute(program("1f1b", 2), layers, batch, loss=MSE, optimizer=momentum, n_steps=3)
+    first = ex.execute(
+        program("1f1b", 2),
+        layers,
+        batch,
+        loss=MSE,
+        optimizer=momentum,
+        n_steps=1,
+        backend="processes",
+        checkpoint=tmp_path,
+    )
+    middle = ex.execute(
+        program("zb_h1", 2),
+        layers,
+        batch,
+        loss=MSE,
+        optimizer=momentum,
+        backend="processes",
+        checkpoint=tmp_path,
+        resume=tmp_path,
+    )
+    last = ex.execute(program("gpipe", 4), layers, batch, loss=MSE, optimizer=momentum, resume=tmp_path)
+    assert first.losses + middle.losses + last.losses == pytest.approx(whole.losses, rel=1e-5)
+    assert first.parity
+    assert middle.parity
+    assert last.parity
