@@ -189,7 +189,7 @@ def test_slots_of_several_actions_are_read_from_text(text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((7, TWO, 2, GOOD), "name is a text; got 7; try 'own'"),
+        ((7, TWO, 2, GOOD), "name is a text of at most 200 characters; got 7; try 'own'"),
         (("own", 2, 2, GOOD), r"placement is a Placement; got 2; try explorer\.Placement\.looped"),
         (("own", TWO, 2.5, GOOD), "n_micro_batches is a whole number from 1 .*; got 2.5; try 4"),
         (("own", TWO, True, GOOD), "n_micro_batches is a whole number .*; got True"),
@@ -274,7 +274,7 @@ def test_lists_do_for_waits_and_capacities() -> None:
 
 def test_a_rank_that_is_not_there_has_no_order() -> None:
     for rank in (2, -1, "0"):
-        with pytest.raises(InputError, match=f"rank is a whole number from 0 to 1; got {rank}; try 0"):
+        with pytest.raises(InputError, match=f"rank is a whole number from 0 to 1; got {rank!r}; try 0"):
             program(*GOOD).order(rank)  # type: ignore[arg-type]
 
 
