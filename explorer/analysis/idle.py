@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +12,8 @@ from explorer.analysis.blame import Blame, blame_for
 from explorer.analysis.cause import Cause
 from explorer.analysis.durations import Durations, durations_of
 from explorer.analysis.gaps import DRAINING, FILLING, Gaps, gaps_of
+from explorer.analysis.idle_table import IdleCauses
 from explorer.analysis.readiness import Ready, ready_in
-from explorer.analysis.sentences import sentence_for
 from explorer.analysis.settling import (
     BANDWIDTH,
     HICCUP,
@@ -28,14 +27,13 @@ from explorer.analysis.settling import (
     settle,
 )
 from explorer.analysis.timed import TimedStep, timed_steps
-from explorer.core import Kind, Program, Trace
+from explorer.core import Trace
 from explorer.core.trace import check_trace
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int32]
 
 _LEAST = 1e-9  # of a step's makespan: a smaller part of a gap goes to its largest
 # causes whose action at fault may lie far back on the chain
@@ -51,104 +49,6 @@ _COLUMNS = {
     Cause.BANDWIDTH: BANDWIDTH,
     Cause.HOST: HOST,
 }
-
-
-@dataclass(frozen=True, eq=False)
-class IdleCauses:
-    """Idle intervals and their causes as columns of equal length, by step, rank and time.
-
-    Attributes:
-        program: whose actions the columns below name by their index; −1 = none.
-        steps: the steps that were looked at.
-        step: int32, number of the step.
-        rank: int32, the rank that is idle.
-        start: float64, seconds.
-        end: float64, seconds.
-        cause: int8, a Cause.
-        gap: int32, number of the whole interval of which this row is a part: a gap in the picture.
-        awaited: int32, the action that the rank waits for.
-        fault: int32, the action at fault.
-        after: int32, the action that ends the interval by starting.
-    """
-
-    program: Program
-    steps: tuple[int, ...]
-    step: Ints
-    rank: Ints
-    start: Floats
-    end: Floats
-    cause: npt.NDArray[np.int8]
-    gap: Ints
-    awaited: Ints
-    fault: Ints
-    after: Ints
-
-    def __len__(self) -> int:
-        return len(self.rank)
-
-    @property
-    def seconds(self) -> Floats:
-        """(n_rows,) how long each part is."""
-        return np.asarray(self.end - self.start)
-
-    def totals(self) -> Floats:
-        """(n_steps, n_ranks, n_causes) idle seconds; their sum over causes is the rank's idle time in that step."""
-        found = np.zeros((len(self.steps), self.program.n_ranks, len(Cause)))
-        np.add.at(found, (np.searchsorted(self.steps, self.step), self.rank, self.cause), self.seconds)
-        return found
-
-    def sentence(self, row: int) -> str:
-        """What a pointer that rests on row `row` is told."""
-        return sentence_for(
-            self.program,
-            Cause(int(self.cause[row])),
-            rank=int(self.rank[row]),
-            seconds=float(self.end[row] - self.start[row]),
-            awaited=int(self.awaited[row]),
-            fault=int(self.fault[row]),
-            after=int(self.after[row]),
-        )
-
-    def to_frame(self) -> pd.DataFrame:
-        """As a DataFrame, as `idle_causes` gives it."""
-        import pandas as pd
-
-        names = pd.Index([cause.name.lower() for cause in Cause])
-        columns: dict[str, Any] = {
-            "step": self.step,
-            "rank": self.rank,
-            "start": self.start,
-            "end": self.end,
-            "seconds": self.seconds,
-            "cause": pd.Categorical.from_codes(self.cause, categories=names),
-        }
-        columns |= self._of_actions(self.fault)
-        columns["sentence"] = self._sentences()
-        return pd.DataFrame(columns)
-
-    def _sentences(self) -> list[str]:
-        """As `sentence`, of all rows."""
-        named = {int(cause): cause for cause in Cause}
-        table = (self.cause, self.rank, self.seconds, self.awaited, self.fault, self.after)
-        return [
-            sentence_for(self.program, named[cause], rank=rank, seconds=long, awaited=awaited, fault=fault, after=after)
-            for cause, rank, long, awaited, fault, after in zip(*(column.tolist() for column in table), strict=True)
-        ]
-
-    def _of_actions(self, index: Ints) -> dict[str, Any]:
-        """Kind, stage, micro-batch and rank of actions; "" and −1 where there is none."""
-        program = self.program
-        names = np.array([*_KIND_NAMES, ""], dtype=object)
-        there = index >= 0
-        return {
-            "kind": names[np.where(there, program.kind[index], -1)] if program.n_actions else np.full(len(index), ""),
-            "stage": np.where(there, program.stage[index], -1),
-            "micro_batch": np.where(there, program.micro_batch[index], -1),
-            "at_rank": np.where(there, program.rank_of_action[index], -1),
-        }
-
-
-_KIND_NAMES = tuple(kind.name for kind in Kind)
 
 
 def idle_intervals(trace: Trace) -> IdleCauses:
@@ -186,9 +86,8 @@ def idle_causes(trace: Trace) -> pd.DataFrame:
     idle seconds are what the chain of the next action has more than that of the one before, and are divided as that
     is::
 
-        rank 0   F0 F1 ░░░░░░░░░░░ B0        ░ is 5 s: the chain of B0 has
-        rank 1      F0 ▒▒ F1 ...             F0 and B0 of stage 1 and two messages,
-                       B0 B0                 that of F1 one more F of stage 0
+        rank 0   F0 F1 ░░ ░░ B0 B0       until B0: F0, then F0 B0 B0 of rank 1     4 s
+        rank 1   .. F0 B0 B0 F1          until F1 has ended: F0 F1                 2 s
 
     So idle time is followed to where it comes from: if rank 2 makes rank 1 late and rank 1 therefore rank 0, rank 0's
     rows name rank 2. Summed over a rank, its idle time by cause is what the critical path has of the cause, less what

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import explorer as ex
-from explorer.analysis.idle import IdleCauses
+from explorer.analysis.idle_table import IdleCauses
 
 few = settings(max_examples=20)
 STRUCTURE = ["fill", "drain", "upstream"]
