@@ -20,7 +20,7 @@ from explorer.core.clocks import SAME_CLOCK, ClockOffset, RoundTrip, offset_of
 from explorer.execute.stamps import clock_name
 
 PATIENCE = timedelta(seconds=30)  # for the other ranks to begin recording
-_TRIPS = 40
+_TRIPS = 100
 _GO, _STAY = "go", "stay"
 
 

@@ -37,12 +37,16 @@ class Log:
         file: to write.
         header: what the first line says.
 
+    Attributes:
+        file: that is written.
+        n_steps: it held when it was opened.
+
     Raises:
         InputError: if the file cannot be written.
     """
 
     def __init__(self, file: Path, header: Mapping[str, Any]) -> None:
-        self._file = file
+        self.file = file
         self._works = True
         self.n_steps = _steps_of(file, header)
         if self.n_steps:
@@ -62,11 +66,11 @@ class Log:
         if not self._works:
             return
         try:
-            with self._file.open("a", encoding="utf-8") as file:
+            with self.file.open("a", encoding="utf-8") as file:
                 file.write(_line(values))
         except OSError as error:
             self._works = False
-            warnings.warn(f"recording ends: {self._file} cannot be written ({error.strerror})", stacklevel=2)
+            warnings.warn(f"recording ends: {self.file} cannot be written ({error.strerror})", stacklevel=2)
 
 
 def _line(values: Mapping[str, Any]) -> str:
