@@ -51,11 +51,13 @@ class Courier:
 
     Args:
         clock: seconds now.
-        waits: called before a receive is waited for.
+        waits: called with True before a receive is waited for, and with False afterwards.
         tell: called with every message.
     """
 
-    def __init__(self, clock: Callable[[], float], waits: Callable[[], None], tell: Callable[[Parcel], None]) -> None:
+    def __init__(
+        self, clock: Callable[[], float], waits: Callable[[bool], None], tell: Callable[[Parcel], None]
+    ) -> None:
         self._clock, self._waits, self._tell = clock, waits, tell
         self._next: tuple[Kind, int, int] | None = None
         self._post: Any = None
@@ -98,11 +100,13 @@ class Courier:
 
     def await_all(self, works: Sequence[Any], parcel: Parcel) -> None:
         """Wait for a message's parts, and tell how long that took."""
-        self._waits()
+        self._waits(True)
         wanted = self._clock()
         for work in works:
             work.wait()
-        self._tell(parcel._replace(wanted=wanted, got=self._clock()))
+        got = self._clock()
+        self._waits(False)
+        self._tell(parcel._replace(wanted=wanted, got=got))
 
 
 class _Awaited:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -83,6 +84,21 @@ def check_real(backend: str, *, links: Any, clock: Any) -> None:
                 'out, or run backend="kernel"',
                 argument=argument,
             )
+
+
+def check_model(model: Any) -> None:
+    """Refuse the name of a file.
+
+    Raises:
+        ModelError: with what to do instead.
+    """
+    if isinstance(model, (str, bytes, os.PathLike)):
+        raise ModelError(
+            f"a model is a module or a list of layers, for a file may hold code that runs when it is read; got "
+            f"{str(model)[:80]!r}; make the module, and give it its weights by load_state_dict(torch.load(file, "
+            "weights_only=True))",
+            argument="model",
+        )
 
 
 def check_timeout(timeout: Any) -> None:

@@ -95,6 +95,12 @@ class Keeper:
         with self._lock:
             self._keep(workers)
 
+    @property
+    def idle_pids(self) -> tuple[int, ...]:
+        """The process ids, by rank, of the workers that no run has."""
+        with self._lock:
+            return tuple(self._idle.pids) if self._idle else ()
+
     def end_idle(self, only: Workers | None = None) -> None:
         """End the workers that no run has, or `only` these if they are it."""
         with self._lock:

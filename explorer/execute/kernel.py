@@ -22,6 +22,7 @@ from explorer.execute.checks import (
     check_clock,
     check_hooks,
     check_links,
+    check_model,
     check_loss,
     check_program,
     check_real,
@@ -126,6 +127,7 @@ def execute(
     resumed = None if resume is None else latest(resume)
     check_backend(backend)
     check_timeout(timeout)
+    check_model(model)
     check_steps(n_steps)
     check_hooks(hooks)
     check_links(links)

@@ -21,17 +21,23 @@ class Places:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._at = dict.fromkeys(range(program.n_ranks), _Place())
+        self._begun: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._at)
 
     def note(self, rank: int, what: str, step: int, value: Any) -> None:
         """Take one report."""
+        self._begun.add(rank)
         if what == "begin":
             self._at[rank] = _Place(step)
         elif what == "rows":
             n_slots = sum(isinstance(row, SlotEnd) for row in value)
             self._at[rank] = _Place(step, self._at[rank].n_slots + n_slots)
+
+    def has_begun(self, rank: int) -> bool:
+        """Whether anything has been heard of a rank."""
+        return rank in self._begun
 
     def of(self, rank: int) -> str:
         """Where a rank was heard of last, in words."""

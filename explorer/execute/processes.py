@@ -24,9 +24,22 @@ def train_in_processes(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
     Raises:
         RunError: if a rank fails, ends, or is not heard of for long.
     """
+    check_devices(job.program.n_ranks, bench.model.device)
+    with on_host(bench.model):
+        try:
+            follower = _followed(job, bench, hooks)
+        except _DiedBeforeError:
+            follower = _followed(job, bench, hooks)  # with new workers
+    return follower.outcome()
+
+
+class _DiedBeforeError(Exception):
+    """A worker from an earlier run has ended without a word of this one."""
+
+
+def _followed(job: Job, bench: Bench, hooks: Hooks) -> Follower:
     n_ranks = job.program.n_ranks
-    check_devices(n_ranks, bench.model.device)
-    with on_host(bench.model), lent(n_ranks) as loan:
+    with lent(n_ranks) as loan:
         workers, places, follower = loan.workers, Places(job.program), Follower(job, bench, hooks)
         order = workers.begin(n_ranks, job.timeout)
         for rank in range(n_ranks):
@@ -37,6 +50,8 @@ def train_in_processes(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
                 last_heard = time.monotonic()
                 if report is None and rank in follower.done:
                     continue  # it has given all; the next run will not find it well
+                if report is None and not places.has_begun(rank) and not loan.n_forked:
+                    raise _DiedBeforeError
                 if report is None or report[0] == "failed":
                     raise cause_of(workers, places, follower.done, rank, report)
                 if not is_started and report[0] == "rows":
@@ -49,7 +64,7 @@ def train_in_processes(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
                 raise silence(places, job.timeout)
         for done in follower.done.values():
             workers.files.add(done.files)
-    return follower.outcome()
+    return follower
 
 
 def _started(job: Job, loan: Lent) -> Started:

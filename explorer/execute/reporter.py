@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -13,10 +16,11 @@ from explorer.execute.hooks import Hook, Memory, SlotEnd, Updated
 
 WARM_UP = -1  # the number of the hidden step
 _EVERY = 0.03  # seconds between two reports
+_LATEST = 0.25  # seconds after which a report is sent within an operation, too: this one takes long, or for ever
 
 
 class Reporter(Hook):
-    """Keeps what happens and sends it on, at most every 30 ms and never within an operation.
+    """Keeps what happens and sends it on, at most every 30 ms, and only for a long operation within one.
 
     Attributes:
         step: that runs.
@@ -25,8 +29,22 @@ class Reporter(Hook):
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe, self._rows, self._sent = pipe, list[Any](), 0.0
+        self._lock = threading.RLock()
+        self._waits = False
         self.on_device = False
         self.step, self._begun, self._spent = WARM_UP, 0.0, 0.0
+
+    @contextlib.contextmanager
+    def tended(self) -> Iterator[None]:
+        """Within it, what there is to tell is told also while this rank waits for another, or does not go on."""
+        over = threading.Event()
+        thread = threading.Thread(target=self._tend, args=(over,), name="explorer-reports", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def begin(self, step: int) -> None:
         """A step begins now."""
@@ -35,13 +53,17 @@ class Reporter(Hook):
 
     def end(self, loss: float) -> None:
         """The step is over; told with its loss is the share of it that was spent here."""
-        self._send(len(self._rows))
-        self.tell("end", (loss, self._spent / (time.perf_counter() - self._begun)))
+        begun = time.perf_counter()
+        with self._lock:
+            self._send(len(self._rows))
+        ended = time.perf_counter()
+        self.tell("end", (loss, (self._spent + ended - begun) / (ended - self._begun)))
 
     def slot_end(self, event: SlotEnd) -> None:
         """Keep it."""
         self._keep(event)
-        self.flush_if_due()
+        if time.monotonic() - self._sent >= _EVERY:
+            self.flush()
 
     def memory(self, event: Memory) -> None:
         """Keep it."""
@@ -55,24 +77,30 @@ class Reporter(Hook):
         """Keep it."""
         self._keep(parcel)
 
-    def _keep(self, row: Any) -> None:
-        begun = time.perf_counter()
-        self._rows.append(row)
-        self._spent += time.perf_counter() - begun
-
-    def flush_if_due(self) -> None:
-        """Send what there is, if the last time is long enough ago."""
-        if time.monotonic() - self._sent >= _EVERY:
-            self.flush()
+    def waits(self, does: bool) -> None:
+        """Whether this rank begins to wait for another, or goes on."""
+        self._waits = does
 
     def flush(self) -> None:
         """Send what is known by now."""
         begun = time.perf_counter()
-        n_known = len(self._rows)
-        if self.on_device:
-            n_known = next((n for n, row in enumerate(self._rows) if not is_settled(row)), n_known)
-        self._send(n_known)
-        self._sent = time.monotonic()
+        with self._lock:
+            n_known = len(self._rows)
+            if self.on_device:
+                n_known = next((n for n, row in enumerate(self._rows) if not is_settled(row)), n_known)
+            self._send(n_known)
+            self._sent = time.monotonic()
+        self._spent += time.perf_counter() - begun
+
+    def tell(self, what: str, value: Any) -> None:
+        """Send one thing."""
+        with self._lock:
+            self._pipe.send_bytes(to_bytes((what, self.step, value), what="report"))
+
+    def _keep(self, row: Any) -> None:
+        begun = time.perf_counter()
+        with self._lock:
+            self._rows.append(row)
         self._spent += time.perf_counter() - begun
 
     def _send(self, n_rows: int) -> None:
@@ -82,6 +110,8 @@ class Reporter(Hook):
         if rows:
             self.tell("rows", rows)
 
-    def tell(self, what: str, value: Any) -> None:
-        """Send one thing."""
-        self._pipe.send_bytes(to_bytes((what, self.step, value), what="report"))
+    def _tend(self, over: threading.Event) -> None:
+        while not over.wait(_EVERY):
+            late = time.monotonic() - self._sent
+            if self._rows and late >= (_EVERY if self._waits else _LATEST):
+                self.flush()

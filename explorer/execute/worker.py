@@ -90,9 +90,9 @@ def _work(order: Order, data: bytes, ranks: Ranks, reporter: Reporter, ours: fro
     reporter.on_device = device.type == "cuda"
     clock: Any = cuda_clock(device) if reporter.on_device else time.perf_counter
     bench = RankBench(task.model, task.samples(device), task.job.loss, clock, task.seeds)
-    courier = Courier(clock, reporter.flush_if_due, reporter.parcel)
+    courier = Courier(clock, reporter.waits, reporter.parcel)
     ranks.join(order.group, order.n_ranks, order.port, 2 * order.timeout, backend=backend_of(device))
-    with quiet(), courier.installed():
+    with quiet(), courier.installed(), reporter.tended():
         reporter.begin(WARM_UP)
         _warm_up(task, bench, reporter, courier)
         session = RankSession(task.rank, program, bench, reporter, courier)

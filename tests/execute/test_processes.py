@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
 import socket
 import struct
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,34 +16,22 @@ from torch import nn
 
 import explorer as ex
 from explorer.core import Kind, Origin, Stream
-from explorer.errors import InputError, ModelError, ProgramError, RunError, RunStopped
+from explorer.errors import InputError, ModelError, ProgramError
 from explorer.execute.keeper import keeper, prepare
+from tests.execute.ranks import WIDTH, Slow, Trouble, children, execute, forker, squared
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
-WIDTH = 8
-SOON = 3.0  # seconds within which nothing of a failed run is left
 
-
-def squared(outputs, targets):
-    return (outputs - targets).square().mean()
-
-
-def execute(program, layers, batch, **more):
-    return ex.execute(program, layers, batch, loss=squared, backend="processes", **more)
-
-
-def children(pid: int) -> set[int]:
-    """Of all threads of a process, and theirs, dead ones left out."""
-    found: set[int] = set()
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
-        except OSError:
-            continue
-        if int(parent) == pid and state != "Z":
-            found.add(int(stat.parent.name))
-    return found.union(*map(children, found))
+@pytest.mark.parametrize(("name", "n_ranks"), [("1f1b", 4), ("interleaved_1f1b", 2), ("zb_v", 2)])
+def test_losses_and_gradients_equal_the_unpipelined_models(name, n_ranks, batch, make_layers, sgd):
+    program = ex.schedule(name, n_ranks=n_ranks, n_micro_batches=8)
+    layers = make_layers(program.n_stages)
+    run = execute(program, layers, batch, optimizer=sgd, n_steps=3)
+    assert run.parity
+    kernel = ex.execute(program, layers, batch, loss=squared, optimizer=sgd, n_steps=3)
+    assert run.losses == pytest.approx(kernel.losses, rel=1e-5)
+    assert run.gradients.keys() == kernel.gradients.keys()
 
 
 def listeners() -> list[str]:
@@ -82,50 +68,6 @@ class Witness(nn.Module):
         with torch.no_grad():
             self.seen[:] = torch.tensor([os.getpid(), len(own), sum(one != "127.0.0.1" for one in own)])
         return self.inner(x)
-
-
-class Trouble(nn.Module):
-    """Does something at its n-th forward of a run's copy; before the run, shapes are tried out by one."""
-
-    def __init__(self, at: int, what) -> None:
-        super().__init__()
-        self.inner, self.at, self.what, self.calls = nn.Linear(WIDTH, WIDTH), at, what, 0
-
-    def forward(self, x):
-        self.calls += 1
-        if self.calls == self.at:
-            self.what()
-        return self.inner(x)
-
-
-def blow() -> None:
-    raise KeyError("a fuse has blown")
-
-
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-class Slow(nn.Linear):
-    def forward(self, x):
-        time.sleep(0.02)
-        return super().forward(x)
-
-
-@pytest.mark.parametrize("n_ranks", [2, 4])
-@pytest.mark.parametrize("name", ["gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_v"])
-def test_losses_and_gradients_equal_the_unpipelined_models(name, n_ranks, batch, make_layers, sgd):
-    program = ex.schedule(name, n_ranks=n_ranks, n_micro_batches=8)
-    layers = make_layers(program.n_stages)
-    run = execute(program, layers, batch, optimizer=sgd, n_steps=3)
-    assert run.parity
-    kernel = ex.execute(program, layers, batch, loss=squared, optimizer=sgd, n_steps=3)
-    assert run.losses == pytest.approx(kernel.losses, rel=1e-5)
-    assert run.gradients.keys() == kernel.gradients.keys()
-
-
-def forker() -> int:
-    return keeper().start().pid
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -187,6 +129,30 @@ def test_dropout_and_batch_statistics_are_those_of_the_reference(batch, sgd):
     assert int(run.state_dict()["0.1.num_batches_tracked"]) == 2 * 4  # the warm-up's are taken back
 
 
+class Own(nn.Module):
+    """No sequence of layers: torch's tracer cuts it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        return self.second(torch.tanh(self.first(x)))
+
+
+def test_a_traced_model_travels_too(batch, sgd):
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
+    assert execute(program, Own(), batch, split_points=["second"], optimizer=sgd, n_steps=2).parity
+
+
+def test_a_file_is_no_model(batch, tmp_path):
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
+    torch.save(Own(), tmp_path / "model.pt")
+    for file in (tmp_path / "model.pt", str(tmp_path / "model.pt")):
+        with pytest.raises(ModelError, match=r"a file may hold code that runs when it is read.*weights_only=True"):
+            execute(program, file, batch)
+
+
 def test_a_forward_only_program_gives_outputs(batch, make_layers):
     program = ex.schedule("forward_only", n_ranks=2, n_micro_batches=4)
     layers = make_layers(2)
@@ -226,53 +192,6 @@ def _no_action_begins_before_what_it_needs(compute):
             assert start >= at[step, Kind.B, 1, micro_batch][1]
 
 
-@pytest.mark.parametrize("stage", [0, 1])
-def test_an_error_in_a_layer_names_rank_stage_and_action_and_ends_all(stage, batch, make_layers):
-    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
-    layers = make_layers(2)
-    layers[stage] = Trouble(1 + 4 + 6, blow)  # tried out once, warmed up by four; the sixth is 0's third of step 1
-    execute(program, make_layers(2), batch)
-    begin = time.monotonic()
-    with pytest.raises(
-        RunError, match=rf"{stage}F1 .*stage {stage} on rank {stage}, step 1\) failed in layer {stage}: KeyErr"
-    ):
-        execute(program, layers, batch, n_steps=3)
-    assert time.monotonic() - begin < SOON
-    assert not children(forker())
-    assert execute(program, make_layers(2), batch).parity
-
-
-def test_a_worker_that_is_killed_is_named(batch, make_layers):
-    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
-    begin = time.monotonic()
-    with pytest.raises(RunError, match=r"rank 1 was ended by SIGKILL in step 1"):
-        execute(program, [*make_layers(1), Trouble(1 + 4 + 6, die)], batch, n_steps=3)
-    assert time.monotonic() - begin < SOON
-    assert not children(forker())
-
-
-class Interrupting(ex.Hook):
-    def slot_start(self, event):
-        if event.step == 1:
-            raise KeyboardInterrupt
-
-
-class Stopping(ex.Stop):
-    def step_start(self, event):
-        if event.step == 1:
-            self.set()
-
-
-@pytest.mark.parametrize(("hook", "error"), [(Interrupting(), KeyboardInterrupt), (Stopping(), RunStopped)])
-def test_an_interrupt_and_a_stop_leave_no_worker(hook, error, batch):
-    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
-    begin = time.monotonic()
-    with pytest.raises(error):
-        execute(program, [Slow(WIDTH, WIDTH), Slow(WIDTH, WIDTH)], batch, n_steps=1000, hooks=[hook])
-    assert time.monotonic() - begin < SOON
-    assert not children(forker())
-
-
 def test_what_cannot_travel_is_refused(batch, make_layers):
     program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
     lock = Trouble(0, None)
@@ -297,66 +216,3 @@ def test_two_copies_of_a_stage_are_refused(batch, make_layers):
     program = ex.schedule("dualpipe", n_ranks=2, n_micro_batches=4)
     with pytest.raises(ProgramError, match="one weight copy a stage"):
         execute(program, make_layers(program.n_stages), batch)
-
-
-SCRIPT = """
-import time
-import torch
-from torch import nn
-import explorer as ex
-
-print("the user's own lines", flush=True)
-FACTOR = 0.5
-
-def scaled(x):
-    return FACTOR * x
-
-class Block(nn.Module):
-    def __init__(self, pause):
-        super().__init__()
-        self.inner, self.pause = nn.Linear(4, 4), pause
-
-    def forward(self, x):
-        time.sleep(self.pause)
-        return scaled(self.inner(x))
-
-def run(pause, n_steps):
-    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
-    batch = torch.randn(4, 4), torch.randn(4, 4)
-    return ex.execute(
-        program, [Block(pause), Block(pause)], batch, loss=lambda o, t: (o - t).square().mean(), n_steps=n_steps,
-        optimizer=lambda p: torch.optim.SGD(p, lr=0.1), backend="processes",
-    )
-
-print(run(0, 2).parity, flush=True)
-run(0.05, 10_000)
-"""
-
-
-def test_classes_of_a_script_travel_it_runs_but_once_and_its_sudden_death_leaves_no_worker(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text(SCRIPT)
-    path = os.pathsep.join(path for path in sys.path if path)
-    with subprocess.Popen(
-        [sys.executable, str(file)], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
-    ) as script:
-        assert script.stdout is not None
-        assert [script.stdout.readline() for _ in range(2)] == ["the user's own lines\n", "True\n"]
-        limit = time.monotonic() + SOON
-        while len(there := children(script.pid)) < 3 and time.monotonic() < limit:
-            time.sleep(0.05)
-        assert len(there) == 3  # what forks, and two ranks
-        time.sleep(0.3)
-        script.kill()
-        assert not script.stdout.read()
-    limit = time.monotonic() + SOON
-    while any(map(_lives, there)) and time.monotonic() < limit:
-        time.sleep(0.02)
-    assert not any(map(_lives, there))
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
