@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import base64
+import re
+
 import ipywidgets
 import pytest
 
@@ -89,3 +92,19 @@ def test_rules_of_messages_are_predicted_and_a_hang_is_named():
         assert app.panel.error == ""
     finally:
         app.close()
+
+
+def test_a_saved_notebook_shows_a_still_where_no_kernel_is(app):
+    nbformat, nbconvert = pytest.importorskip("nbformat"), pytest.importorskip("nbconvert")
+    output = nbformat.v4.new_output("display_data", app._repr_mimebundle_())
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("app", outputs=[output])])
+    page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
+    images = re.findall(r'src="data:image/svg\+xml;base64,([A-Za-z0-9+/=\s]+)"', page)
+    still = next(text for text in (base64.b64decode(one).decode("utf-8") for one in images) if "1f1b" in text)
+    assert "4 ranks, 8 micro-batches · simulated" in still
+    assert ">B7</text>" in still
+
+
+def test_the_selection_is_given_as_a_table(app):
+    app.timeline.selected = {"of": "predicted", "from": 0.0, "to": 1000.0, "ranks": [0, 3]}
+    assert app.selection[["kind", "rank", "micro_batch"]].values.tolist() == [["F", 0, 0]]
