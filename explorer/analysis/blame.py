@@ -61,12 +61,10 @@ def blame_for(step: TimedStep, gaps: Gaps, durations: Durations, others: Floats,
     found = np.full((len(gaps.rank), 9), -1, np.int64)
     classes = network.classes
     signature = np.where(classes.of_node >= 0, np.append(classes.signature, -1)[classes.of_node], -1).astype(np.int32)
+    last = np.where(gaps.after < 0, step.last_node, -1)
     _walk(
-        gaps.rank,
+        np.stack([gaps.rank, gaps.before, gaps.after, last, np.where(worst, _MOST, 0)], axis=1),
         gaps.start,
-        gaps.before,
-        gaps.after,
-        np.where(gaps.after < 0, step.last_node, -1),
         network.edges.source,
         network.edges.message,
         bindings.free_edge,
@@ -74,11 +72,9 @@ def blame_for(step: TimedStep, gaps: Gaps, durations: Durations, others: Floats,
         step.end,
         signature,
         durations.of_node,
-        bindings.held,
-        bindings.delay,
+        np.stack([bindings.held, bindings.delay]),
         step.transfers.parts,
         others,
-        np.where(worst, _MOST, 0),
         found,
     )
     limit = np.where(gaps.after >= 0, bindings.edge[gaps.after] != bindings.free_edge[gaps.after], False)
@@ -97,11 +93,8 @@ def _as_actions(step: TimedStep, found: Indices) -> Indices:
 
 @kernel
 def _walk(  # noqa: C901  one loop: parts of it would be called for every node
-    rank: Indices,
+    gaps: Indices,
     begin: Floats,
-    before: Indices,
-    after: Indices,
-    last: Indices,
     source: Ints,
     message: Ints,
     free_edge: Ints,
@@ -109,29 +102,26 @@ def _walk(  # noqa: C901  one loop: parts of it would be called for every node
     end: Floats,
     signature: Ints,
     of_node: Floats,
-    held: Floats,
-    delay: Floats,
+    waits: Floats,
     of_message: Floats,
     others: Floats,
-    most: Indices,
     found: Indices,
 ) -> None:
     """Follow two chains back until they meet, the one with the later node first, and keep the worst of the first.
 
-    The first begins behind the node `after` that ends the gap or, where none does, at the step's `last`.
+    `gaps` holds the rank, the node before, the node after, where else the first chain begins, and how many nodes to
+    follow at most; `waits` the seconds that nodes were held by limits, and by the host.
     """
-    for gap in range(len(rank)):
+    for gap in range(len(gaps)):
         worst = np.zeros(9)
-        here, own, node = after[gap], before[gap], last[gap]
-        follow = most[gap]
+        rank, own, here, node, follow = gaps[gap]
         while True:
             follow -= 1
             if here >= 0:
                 # from `here` along what it waited for last, whatever is no limit
-                if held[here] > worst[5]:
-                    worst[5], found[gap, 5] = held[here], here
-                if delay[here] > worst[6]:
-                    worst[6], found[gap, 6] = delay[here], here
+                for which in range(2):
+                    if waits[which, here] > worst[5 + which]:
+                        worst[5 + which], found[gap, 5 + which] = waits[which, here], here
                 e = free_edge[here]
                 node, way = -1, -1
                 if e >= 0:
@@ -153,11 +143,10 @@ def _walk(  # noqa: C901  one loop: parts of it would be called for every node
                     found[gap, 0] = node
                 if found[gap, 1] < 0 or end[node] > begin[gap]:
                     found[gap, 1] = node
-                heavier = of_node[node, 2] - others[rank[gap], signature[node]]
+                heavier = of_node[node, 2] - others[rank, signature[node]]
                 if heavier > worst[2]:
                     worst[2], found[gap, 2] = heavier, node
-                if of_node[node, 0] > worst[3]:
-                    worst[3], found[gap, 3] = of_node[node, 0], node
-                if of_node[node, 1] > worst[4]:
-                    worst[4], found[gap, 4] = of_node[node, 1], node
+                for which in range(2):
+                    if of_node[node, which] > worst[3 + which]:
+                        worst[3 + which], found[gap, 3 + which] = of_node[node, which], node
             here = node

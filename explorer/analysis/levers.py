@@ -27,7 +27,7 @@ class _Lever(NamedTuple):
     of: str
     name: str
     share: Floats | None
-    messages: npt.NDArray[np.bool_] | None
+    messages: npt.NDArray[np.int64] | None
 
 
 def sensitivity(trace: Trace, *, less: float = 0.1) -> pd.DataFrame:
@@ -71,7 +71,7 @@ def sensitivity(trace: Trace, *, less: float = 0.1) -> pd.DataFrame:
         if lever.share is not None:
             changed = base.with_seconds(base.seconds * (1.0 - less * lever.share))
         if lever.messages is not None:
-            changed = base.with_moving(np.where(lever.messages, moving * (1.0 - less), moving))
+            changed = base.with_moving(lever.messages, moving[lever.messages] * (1.0 - less))
         after = changed.makespan
         rows.append({"of": lever.of, "name": lever.name, "gain": before - after, "makespan": after})
     frame = pd.DataFrame(rows, columns=["of", "name", "gain", "makespan"])
@@ -101,5 +101,7 @@ def _link_levers(network: Network) -> Iterator[_Lever]:
     links, rank = network.links, network.program.rank_of_action
     source = rank[links.dependencies.source[links.messages]]
     target = rank[links.dependencies.target[links.messages]]
-    for a, b in np.unique(np.stack([source, target], axis=1), axis=0).tolist():
-        yield _Lever("link", f"rank {a} → {b}", None, (source == a) & (target == b))
+    link = source.astype(np.int64) * network.program.n_ranks + target
+    order = np.argsort(link, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(link[order])) + 1) if len(order) else ():
+        yield _Lever("link", f"rank {source[rows[0]]} → {target[rows[0]]}", None, rows)

@@ -100,6 +100,14 @@ class Network:
         return self.edges.source + np.where(self.edges.early, self.n_nodes, 0).astype(np.int32)
 
     @cached_property
+    def edge_of_message(self) -> Ints:
+        """(n_messages,) the edge along which each message passes; −1 where a node carries it."""
+        found = np.full(len(self.links.messages), -1, np.int32)
+        along = np.flatnonzero(self.edges.message >= 0)
+        found[self.edges.message[along]] = along
+        return found
+
+    @cached_property
     def target(self) -> Ints:
         """(n_edges,) the node that waits."""
         return np.repeat(np.arange(self.n_nodes, dtype=np.int32), np.diff(self.edges.offsets))

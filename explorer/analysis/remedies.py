@@ -230,12 +230,13 @@ def _messages(base: Resweep) -> Iterator[Gain]:
     """What messages, limits and the host cost."""
     step = base.step
     parts = step.transfers.parts
+    every = np.arange(len(parts))
     for column, cause, remedy in (
         (0, Cause.LATENCY, "messages have no latency"),
         (1, Cause.BANDWIDTH, "the bytes of messages take no time"),
     ):
         if (parts[:, column] > 0).any():
-            yield Gain(cause, remedy, base.with_moving(parts.sum(axis=1) - parts[:, column]).makespan, "exact")
+            yield Gain(cause, remedy, base.with_moving(every, parts.sum(axis=1) - parts[:, column]).makespan, "exact")
     if (parts[:, 2] > 0).any() or step.network.ends_message.any():
         yield Gain(Cause.QUEUE, "no message is in the way of another", base.unhindered(), "exact")
     if (step.network.edges.role == Role.LIMIT).any():

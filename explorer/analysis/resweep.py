@@ -44,13 +44,18 @@ class Resweep:
         """The same where nodes take `seconds`, (n_nodes,)."""
         return replace(self, seconds=seconds)
 
-    def with_moving(self, moving: Floats) -> Self:
-        """The same where messages take `moving`, (n_messages,) seconds."""
+    def with_moving(self, messages: npt.NDArray[np.int64], moving: Floats) -> Self:
+        """The same where the given messages take `moving` seconds; both (n,)."""
         network = self.step.network
-        moving = np.append(moving, 0.0)  # which −1 finds
-        carries, message = network.carries, network.edges.message
-        seconds = np.where(carries >= 0, moving[carries], self.seconds)
-        return replace(self, seconds=seconds, lag=moving[message] + network.edges.lag)
+        lag, edge = self.lag.copy(), network.edge_of_message[messages]
+        along = edge >= 0
+        lag[edge[along]] = moving[along] + network.edges.lag[edge[along]]
+        if along.all():
+            return replace(self, lag=lag)
+        taken = self.step.transfers.total.copy()
+        taken[messages] = moving
+        carries = network.carries
+        return replace(self, lag=lag, seconds=np.where(carries >= 0, np.append(taken, 0.0)[carries], self.seconds))
 
     def without(self, role: Role) -> Self:
         """The same without what is waited for by this role."""
@@ -65,8 +70,8 @@ class Resweep:
         """Seconds that it takes."""
         return float(self.times()[1].max(initial=0.0))
 
-    def times(self) -> Floats:
-        """(2, n_nodes) seconds from the beginning to each start and end."""
+    def times(self) -> tuple[Floats, Floats]:
+        """(n_nodes,) seconds from the beginning to each start, and to each end."""
         return _times(self.step.network, self.lag, self.seconds, self.delay)
 
     def tails(self) -> Floats:
@@ -82,7 +87,7 @@ class Resweep:
         parts = step.transfers.parts
         plain = network_of(mine.program)
         if plain is None or plain is mine:
-            return self.with_moving(parts[:, 0] + parts[:, 1]).makespan
+            return self.with_moving(np.arange(len(parts)), parts[:, 0] + parts[:, 1]).makespan
         node = np.where(plain.slot >= 0, mine.node_of_slot[plain.slot], -1)
         seconds, delay = (np.append(of, 0.0)[node] for of in (self.seconds, self.delay))
         moving = np.append(step.transfers.total[_same_messages(plain, mine)], 0.0)
@@ -90,11 +95,11 @@ class Resweep:
         return float(times[1].max(initial=0.0))
 
 
-def _times(network: Network, lag: Floats, seconds: Floats, delay: Floats) -> Floats:
+def _times(network: Network, lag: Floats, seconds: Floats, delay: Floats) -> tuple[Floats, Floats]:
     n = network.n_nodes
     times = np.empty(2 * n)
     forward(network.edges.offsets, network.place, lag, seconds, delay, times)
-    return np.stack([times[n:], times[:n]])
+    return times[n:], times[:n]
 
 
 def _same_messages(network: Network, other: Network) -> npt.NDArray[np.int64]:
