@@ -21,7 +21,7 @@ Amount = float | npt.ArrayLike
 
 _PER_STAGE = (
     *("forward", "backward", "backward_input", "backward_weight", "overlap", "recompute", "optimizer"),
-    *("activation_bytes", "recompute_bytes", "parameter_bytes"),
+    *("activation_bytes", "weight_gradient_bytes", "recompute_bytes", "parameter_bytes", "optimizer_bytes"),
 )
 # what an action of one of several segments takes a part of; memory is divided where it is modelled
 _PER_SEGMENT = ("forward", "backward", "backward_input", "backward_weight", "overlap", "recompute", "message_bytes")
@@ -59,8 +59,10 @@ class Costs:
             `explorer.core.links` says it exactly.
         time_factor: how many times as long a rank takes as it should; 2 = half as fast.
         activation_bytes: bytes one micro-batch keeps on a stage from F until its backward has ended.
+        weight_gradient_bytes: bytes it keeps instead from the end of I to the end of W. None: as many, until W.
         recompute_bytes: bytes that a backward holds besides from its start, having run its forward again.
         parameter_bytes: bytes of a stage's parameters; gradients are as large.
+        optimizer_bytes: bytes of what the optimizer keeps for a stage.
         message_bytes: bytes of what a stage hands to the next, and of the gradient that comes back for it.
         jitter: how much compute actions vary: the standard deviation of their seconds as a share of them, drawn for
             each from a log-normal distribution whose mean is 1.
@@ -83,8 +85,10 @@ class Costs:
     sharing: LinkSharing = "fair"
     time_factor: Amount = 1.0
     activation_bytes: Amount = 0.0
+    weight_gradient_bytes: Amount | None = None
     recompute_bytes: Amount = 0.0
     parameter_bytes: Amount = 0.0
+    optimizer_bytes: Amount = 0.0
     message_bytes: Amount = 0.0
     recompute_for: str = "inputs"
     jitter: float = 0.0
@@ -202,7 +206,7 @@ class Costs:
         )
 
     def bytes_of_stage(self, name: str, program: Program) -> Floats:
-        """(n_stages, n_micro_batches, n_segments) of `activation_bytes`, `parameter_bytes` or `message_bytes`."""
+        """(n_stages, n_micro_batches, n_segments) of one of the attributes that are bytes."""
         return self._by_stage(name, program)
 
     def _varied(self, program: Program) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.analysis import peak_bytes
-from explorer.core import Costs, Events, Graph, Program, RankShare, Trace, graph_of
+from explorer.core import Category, Costs, Events, Graph, Program, RankShare, Trace, graph_of
 from explorer.errors import ExplorerError
 from explorer.schedules import REGISTRY, schedule
 from explorer.simulate import modelled_memory, simulate, time_slots
@@ -146,9 +146,13 @@ def _best_graph(point: Point, costs: RankShare, memory_limit: float | None) -> G
     graph = graph_of(_build(point, costs=costs))
     if memory_limit is None or "memory_limit" not in options:
         return graph
-    memory = _swept(graph, costs).memory
+    trace = _swept(graph, costs)
+    memory = trace.memory
     always = memory.take(memory.micro_batch < 0)
-    left = memory_limit - np.bincount(always.rank, always.delta).max(initial=0)
+    besides = np.bincount(always.rank, always.delta, trace.n_ranks) + peak_bytes(
+        trace, category=Category.RECEIVE_BUFFERS
+    )
+    left = memory_limit - besides.max(initial=0)
     known = len(always) < len(memory) and left > 0
     return graph_of(_build(point, costs=costs, memory_limit=left)) if known else graph
 

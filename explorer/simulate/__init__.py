@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from explorer.core import Costs, MessageRule, Program, Trace, graph_of
-from explorer.simulate.layout import MessageTimes, check_costs, lay_out, modelled_memory, slot_times
+from explorer.simulate.layout import MessageTimes, check_costs, lay_out, slot_times
 from explorer.simulate.meetings import trace_of_meetings
+from explorer.simulate.memory import modelled_memory
 from explorer.simulate.plan import sweep_steps
 from explorer.simulate.reference import simulate_events
 from explorer.simulate.timing import Timing, time_slots

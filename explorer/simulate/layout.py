@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core import Category, Costs, Events, Graph, Kind, MemoryChanges, Origin, RankShare, Stream, kernel
+from explorer.core import Costs, Events, Graph, Kind, Origin, RankShare, Stream, kernel
 from explorer.core.action import among
 from explorer.core.rules import BACKWARD_MESSAGE
 from explorer.errors import CostError
@@ -99,75 +99,6 @@ def lay_out(
     )
     origin = Origin.MODELLED if measured else Origin.SIMULATED
     return Events.concatenate(actions, _messages(graph, costs, end, messages, step=step, origin=origin))
-
-
-def modelled_memory(graph: Graph, costs: Costs, start: Floats, end: Floats, *, step: int = 0) -> MemoryChanges:
-    """The memory that `costs` say is held: parameters and gradients throughout, activations from F to B or W.
-
-    Nothing is returned where the costs name no bytes.
-    """
-    program = graph.program
-    activation = costs.bytes_of_stage("activation_bytes", program)
-    rebuilt = costs.bytes_of_stage("recompute_bytes", program)
-    parameter = costs.bytes_of_stage("parameter_bytes", program)[:, 0, 0]
-    tables = []
-    if activation.any():
-        tables.append(_activations(graph, activation, start, end, step, (Kind.F,)))
-    if rebuilt.any() and program.has_backward:
-        by = (Kind.R,) if (program.kind == Kind.R).any() else (Kind.B, Kind.I)
-        tables.append(_activations(graph, rebuilt, start, end, step, by))
-    if parameter.any():
-        tables.extend(_weights(graph, parameter, float(start.min(initial=0.0)), step))
-    return MemoryChanges.concatenate(*tables) if tables else MemoryChanges.of(step=())
-
-
-def _activations(
-    graph: Graph, size: Floats, start: Floats, end: Floats, step: int, by: tuple[Kind, ...]
-) -> MemoryChanges:
-    """What actions of the kinds `by` take when they start, until the backward has ended."""
-    program = graph.program
-    slot = program.slot_of_action
-    trains = program.has_backward
-    taken = among(program.kind, *by)
-    freed = among(program.kind, Kind.B, Kind.W) if trains else taken
-    rows = np.concatenate([np.flatnonzero(taken), np.flatnonzero(freed)])
-    sign = np.repeat([1, -1], [taken.sum(), freed.sum()])
-    time = np.concatenate([start[slot[taken]], end[slot[freed]]])
-    # each segment of a cut sequence keeps its part
-    part = size[program.stage[rows], program.micro_batch[rows], program.segment[rows]] / program.n_segments
-    return MemoryChanges.of(
-        step=step,
-        time=time,
-        rank=program.rank_of_action[rows],
-        category=Category.ACTIVATIONS,
-        stage=program.stage[rows],
-        micro_batch=program.micro_batch[rows],
-        delta=sign * np.rint(part).astype(np.int64),
-        origin=Origin.SIMULATED,
-    )
-
-
-def _weights(graph: Graph, size: Floats, time: float, step: int) -> list[MemoryChanges]:
-    """Parameters in every version, and gradients in training, of every copy of every stage, from the beginning."""
-    placement = graph.program.placement
-    pairs = {(int(rank), stage) for route in placement.routes for stage, rank in enumerate(route)}
-    rank, stage = np.array(sorted(pairs)).T
-    kept = graph.program.weight_versions
-    held = {Category.PARAMETERS: 1 if kept is None else kept[rank]}
-    if graph.program.has_backward:
-        held[Category.GRADIENTS] = 1
-    return [
-        MemoryChanges.of(
-            step=step,
-            time=time,
-            rank=rank,
-            category=category,
-            stage=stage,
-            delta=np.rint(size[stage]).astype(np.int64) * versions,
-            origin=Origin.SIMULATED,
-        )
-        for category, versions in held.items()
-    ]
 
 
 def _moved(graph: Graph, seconds: Floats, rows: Indices, end: Floats, moved: MessageTimes | None) -> MessageTimes:

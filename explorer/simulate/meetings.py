@@ -26,7 +26,8 @@ from explorer.errors import ProgramError
 from explorer.simulate.compiled import run_loaded
 from explorer.simulate.engine import run_events
 from explorer.simulate.flows import Flows, flows_of, meet
-from explorer.simulate.layout import Floats, modelled_memory
+from explorer.simulate.layout import Floats
+from explorer.simulate.memory import modelled_memory
 from explorer.simulate.plan import Loads, Plan, Solver, Times, with_detours
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from explorer.core import Costs, MessageRule, Program, Trace, graph_of
 from explorer.simulate.engine import run_events
-from explorer.simulate.layout import check_costs, lay_out, modelled_memory
+from explorer.simulate.layout import check_costs, lay_out
 from explorer.simulate.meetings import trace_of_meetings
+from explorer.simulate.memory import modelled_memory
 from explorer.simulate.timing import time_events
 
 

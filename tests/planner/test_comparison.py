@@ -8,7 +8,7 @@ from explorer.schedules import REGISTRY
 
 
 def table(schedules, n_ranks=4, n_micro_batches=8, **options):
-    costs = {"forward": 1.0, "backward": 2.0, "activation_bytes": 100, "message_bytes": 5, "parameter_bytes": 10}
+    costs = {"forward": 1.0, "backward": 2.0, "activation_bytes": 100, "parameter_bytes": 10}
     share = ex.Costs.per_rank_share(**{**costs, **options.pop("costs", {})})
     return ex.comparison(schedules, n_ranks=n_ranks, n_micro_batches=n_micro_batches, costs=share, **options).set_index(
         "schedule"
@@ -37,7 +37,7 @@ def test_zb_h1_idles_a_third_of_1f1b():
 
 def test_interleaving_divides_the_bubble_and_multiplies_the_messages():
     # (P−1)(F+B)/v; each of v·P − 1 borders is crossed M times each way
-    found = table(["1f1b", "interleaved_1f1b"])
+    found = table(["1f1b", "interleaved_1f1b"], costs={"message_bytes": 5})
     assert found["makespan"].tolist() == [24 + 9, 24 + 9 / 2]
     assert found["messages"].tolist() == [2 * 8 * 3, 2 * 8 * 7]
     assert found["bytes_sent"].tolist() == [240, 560]
@@ -72,6 +72,9 @@ def test_a_schedule_that_searches_uses_the_memory_that_is_left_for_activations()
     assert table(["zb_1p"], memory_limit=520)["peak_in_flight"]["zb_1p"] == 5
     assert table(["zb_1p"], memory_limit=519)["peak_in_flight"]["zb_1p"] == 4
     assert table(["zb_1p"], memory_limit=15)["legal"]["zb_1p"] == np.False_
+    # and the buffers that messages are received in need room too
+    row = table(["zb_1p"], memory_limit=519 + 100, costs={"message_bytes": 50}).loc["zb_1p"]
+    assert (row["legal"], row["peak_in_flight"]) == (np.True_, 4)
 
 
 def test_a_program_of_ones_own_is_compared_too():
