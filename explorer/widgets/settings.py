@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core import Costs, LinkSharing, Program, Trace, node_links
+from explorer.core import Costs, LinkSharing, Program, RankShare, Trace, node_links
 from explorer.lowering import add_messages, add_updates
 from explorer.schedules import schedule
 from explorer.schedules.options import Options, read_options
@@ -85,15 +85,28 @@ class Settings:
         return _program(self.schedule, self.n_ranks, self.n_micro_batches, self.n_chunks, options)
 
     def predict(self) -> Prediction:
-        """What the simulator says; the costs are a rank's share, so that every schedule has equal work.
+        """What the simulator says.
 
         Raises:
             ScheduleError: if the schedule does not exist for these numbers.
             CostError: if a cost cannot be.
         """
-        program = self.program()
+        program, share = self.program(), self.share()
+        whole = _with_updates(program) if self.update and program.has_backward else program
+        if self.messages == "free":
+            return Prediction(program, simulate(whole, share.for_program(whole)))
+        with_messages = _with_messages(whole)
+        rule: Any = self.messages
+        return Prediction(program, simulate(with_messages, share.for_program(with_messages), messages=rule))
+
+    def share(self) -> RankShare:
+        """The costs, of a rank's share of the model, so that every schedule has equal work.
+
+        Raises:
+            CostError: if a cost cannot be.
+        """
         backward = self.forward * self.backward_ratio
-        share = Costs.per_rank_share(
+        return Costs.per_rank_share(
             forward=self.forward,
             backward=backward,
             backward_weight=backward * self.weight_share,
@@ -112,12 +125,6 @@ class Settings:
             seed=self.seed,
             delays={self.late_action: self.late} if self.late_action.strip() and self.late else {},
         )
-        whole = _with_updates(program) if self.update and program.has_backward else program
-        if self.messages == "free":
-            return Prediction(program, simulate(whole, share.for_program(whole)))
-        with_messages = _with_messages(whole)
-        rule: Any = self.messages
-        return Prediction(program, simulate(with_messages, share.for_program(with_messages), messages=rule))
 
     def _links(self) -> npt.NDArray[np.int64] | None:
         return node_links(self.n_ranks, ranks_per_node=self.ranks_per_node) if self.ranks_per_node else None
