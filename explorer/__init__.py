@@ -102,9 +102,14 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.execute import (
         READY_MODELS as READY_MODELS,
     )
+    from explorer.execute import DelayAction as DelayAction
+    from explorer.execute import DelayMessage as DelayMessage
+    from explorer.execute import FailAction as FailAction
+    from explorer.execute import Fault as Fault
     from explorer.execute import (
         Hook as Hook,
     )
+    from explorer.execute import KillRank as KillRank
     from explorer.execute import Parity as Parity
     from explorer.execute import (
         Recorder as Recorder,
@@ -113,12 +118,14 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.execute import (
         Run as Run,
     )
+    from explorer.execute import SlowRank as SlowRank
     from explorer.execute import (
         Stop as Stop,
     )
     from explorer.execute import (
         execute as execute,
     )
+    from explorer.execute import faulty_costs as faulty_costs
     from explorer.execute import preflight as preflight
     from explorer.execute import (
         ready_model as ready_model,
@@ -179,11 +186,13 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
         to_grid as to_grid,
     )
     from explorer.lowering import Cure as Cure
+    from explorer.lowering import Edits as Edits
     from explorer.lowering import MessageReport as MessageReport
     from explorer.lowering import add_messages as add_messages
     from explorer.lowering import add_updates as add_updates
     from explorer.lowering import check_messages as check_messages
     from explorer.lowering import group_messages as group_messages
+    from explorer.lowering import move as move
     from explorer.lowering import one_group_per_peer as one_group_per_peer
     from explorer.lowering import split_backward as split_backward
     from explorer.planner import Difference as Difference
@@ -214,10 +223,12 @@ _HOME = {
     **dict.fromkeys(("Parity", "Report", "preflight", "same_as_one_process"), "execute"),
     **dict.fromkeys(("compare", "difference_chart", "memory_stack", "residual_chart"), "figures"),
     **dict.fromkeys(("sweep_chart", "sweep_lines"), "figures"),
-    **dict.fromkeys(("record",), "execute"),
+    **dict.fromkeys(("DelayAction", "DelayMessage", "FailAction", "Fault", "KillRank", "SlowRank"), "execute"),
+    **dict.fromkeys(("faulty_costs", "record"), "execute"),
     **dict.fromkeys(("memory", "timeline", "timeline_and_memory", "write_html"), "figures"),
     **dict.fromkeys(("still_timeline", "write_image"), "figures"),
     **dict.fromkeys(("from_frame", "from_grid", "load", "save", "to_grid"), "io"),
+    **dict.fromkeys(("Edits", "move"), "lowering"),
     **dict.fromkeys(("Cure", "MessageReport", "add_messages", "check_messages"), "lowering"),
     **dict.fromkeys(("add_updates", "group_messages", "one_group_per_peer", "split_backward"), "lowering"),
     **dict.fromkeys(("Difference", "comparison", "explain_difference", "sweep"), "planner"),

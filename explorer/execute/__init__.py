@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from explorer.errors import MissingError
 
 if TYPE_CHECKING:
+    from explorer.execute.fault_words import check_faults, faulty_costs, parse_fault
+    from explorer.execute.faults import DelayAction, DelayMessage, FailAction, Fault, KillRank, SlowRank
     from explorer.execute.hooks import Hook
     from explorer.execute.kernel import execute
     from explorer.execute.models import ReadyModel, ready_model
@@ -24,14 +26,23 @@ if TYPE_CHECKING:
 
 __all__ = [
     "READY_MODELS",
+    "DelayAction",
+    "DelayMessage",
+    "FailAction",
+    "Fault",
     "Hook",
+    "KillRank",
     "Parity",
     "ReadyModel",
     "Recorder",
     "Report",
     "Run",
+    "SlowRank",
     "Stop",
+    "check_faults",
     "execute",
+    "faulty_costs",
+    "parse_fault",
     "preflight",
     "ready_model",
     "record",
@@ -47,6 +58,8 @@ READY_MODELS: Mapping[str, str] = MappingProxyType(
 )
 
 _HOME = {
+    **dict.fromkeys(("DelayAction", "DelayMessage", "FailAction", "Fault", "KillRank", "SlowRank"), "faults"),
+    **dict.fromkeys(("check_faults", "faulty_costs", "parse_fault"), "fault_words"),
     "Hook": "hooks",
     "Stop": "stop",
     "Recorder": "recorder",

@@ -19,6 +19,7 @@ import torch
 from explorer.core import Action, Kind
 from explorer.errors import EngineError
 from explorer.execute._torch import Engine, Stage, _on_loopback, _parts
+from explorer.execute.held_back import HeldBack
 
 LOOPBACK = "127.0.0.1"
 _schedules: Any = importlib.import_module("torch.distributed.pipelining.schedules")
@@ -53,6 +54,9 @@ class Courier:
         clock: seconds now.
         waits: called with True before a receive is waited for, and with False afterwards.
         tell: called with every message.
+
+    Attributes:
+        hold_back: seconds that a message of this kind, stage and micro-batch waits before it is sent.
     """
 
     def __init__(
@@ -61,6 +65,8 @@ class Courier:
         self._clock, self._waits, self._tell = clock, waits, tell
         self._next: tuple[Kind, int, int] | None = None
         self._post: Any = None
+        self._held: dict[int, HeldBack] = {}
+        self.hold_back: Callable[[Kind, int, int], float] = _at_once
 
     def name(self, kind: Kind, stage: int, micro_batch: int) -> None:
         """What is posted next."""
@@ -88,6 +94,10 @@ class Courier:
 
     def _posted(self, ops: list[Any], desc: str | None = None) -> list[Any]:
         named, self._next = self._next, None
+        if named is not None and ops and named[0] in (Kind.SEND_F, Kind.SEND_B):
+            seconds, before = self.hold_back(*named), self._held.get(ops[0].peer)
+            if seconds or (before is not None and not before.is_gone):
+                return [self._later(named, ops, desc, seconds)]
         posted = self._clock()
         works: list[Any] = self._post(ops, desc)
         if named is None or not works:
@@ -98,6 +108,19 @@ class Courier:
             return works
         return [_Awaited(works, parcel, self)]
 
+    def _later(self, named: tuple[Kind, int, int], ops: list[Any], desc: str | None, seconds: float) -> HeldBack:
+        """Send a message after so many seconds, behind what is held back to the same rank already."""
+        parcel = Parcel(*named, sum(op.tensor.nbytes for op in ops), math.nan)
+        held = HeldBack(
+            lambda: self._post(ops, desc),
+            seconds,
+            self._held.get(ops[0].peer),
+            sent=lambda posted: self._tell(parcel._replace(posted=posted)),
+            clock=self._clock,
+        )
+        self._held[ops[0].peer] = held
+        return held
+
     def await_all(self, works: Sequence[Any], parcel: Parcel) -> None:
         """Wait for a message's parts, and tell how long that took."""
         self._waits(True)
@@ -107,6 +130,11 @@ class Courier:
         got = self._clock()
         self._waits(False)
         self._tell(parcel._replace(wanted=wanted, got=got))
+
+
+def _at_once(kind: Kind, stage: int, micro_batch: int) -> float:
+    """Nothing is held back."""
+    return 0.0
 
 
 class _Awaited:

@@ -18,6 +18,7 @@ from explorer.errors import EngineError, RunError
 from explorer.execute.activations import Activations, Change
 from explorer.execute.allocator import Allocated
 from explorer.execute.hooks import Hooks, Memory, SlotEnd, SlotStart, Transfer
+from explorer.execute.injection import Injection
 from explorer.simulate import slot_times
 
 Slots = npt.NDArray[np.int64]
@@ -52,6 +53,7 @@ class Conductor:
         gradient_bytes: bytes of the gradients of a stage that are there now.
         describe: an action in words, for errors.
         costs: the link model, for those who hear of transfers.
+        injection: of faults, or None.
     """
 
     def __init__(
@@ -67,7 +69,9 @@ class Conductor:
         gradient_bytes: Callable[[int], int],
         describe: Callable[[Action], str],
         costs: Costs | None = None,
+        injection: Injection | None = None,
     ) -> None:
+        self._injection = injection
         self._hooks, self._clock, self._wait, self._before = hooks, clock, wait, before
         self._activations, self._gradient_bytes = activations, gradient_bytes
         self._program, self._describe = program, describe
@@ -115,6 +119,8 @@ class Conductor:
         self.running = action
         if kind == Kind.F:
             self._before(self.step, stage, micro_batch)
+        if self._injection is not None:
+            self._injection.begin(self.step, rank, slot, self.running)
         self._wait()
         self._began = self._clock()
 
@@ -125,7 +131,11 @@ class Conductor:
     def end(self, kind: Kind, stage: int, micro_batch: int, kept: Sequence[torch.Tensor] = ()) -> None:
         """An action has run; the last of a slot ends it."""
         self._wait()
+        if self._injection is not None:
+            self._injection.stretch(*self._here(), lambda: float(self._clock() - self._began))
         ended = self._clock()
+        if self._injection is not None:
+            self._injection.say_messages(*self._here())
         self._moments.append((self._began, ended))
         self._outputs_of(kind, stage, micro_batch, kept)
         if not self.step:
@@ -156,6 +166,11 @@ class Conductor:
             )
 
     # ── within ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _here(self) -> tuple[int, int, int, Action]:
+        """Step, rank, slot and action that it is at."""
+        slot, rank, actions = self._plan[self._place]
+        return self.step, rank, slot, actions[self._within]
 
     def _outputs_of(self, kind: Kind, stage: int, micro_batch: int, kept: Sequence[torch.Tensor]) -> None:
         if kind == Kind.F and stage == self._program.n_stages - 1 and not self._program.has_backward:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from explorer.errors import RunError
@@ -14,6 +14,7 @@ from explorer.execute.workers import Workers
 
 _TICK = 0.05  # seconds between two looks
 _ECHOES = 0.5  # seconds in which the cause of what may be an echo is waited for
+_LAST_WORDS = 0.2  # seconds in which the others may still tell what they did, once the cause is known
 
 
 class InWorker(Exception):  # noqa: N818  it is no error of its own: it shows where another process had one
@@ -28,8 +29,10 @@ class InWorker(Exception):  # noqa: N818  it is no error of its own: it shows wh
         self.rank = rank
 
 
-def cause_of(workers: Workers, places: Places, done: Collection[int], rank: int, report: Any) -> RunError:
-    """What to raise after a first report of trouble; the workers are ended.
+def cause_of(
+    workers: Workers, places: Places, done: Collection[int], rank: int, report: Any, *, hear: Callable[..., None]
+) -> RunError:
+    """What to raise after a first report of trouble; the workers are ended, their last words heard.
 
     Args:
         workers: of the run.
@@ -37,6 +40,7 @@ def cause_of(workers: Workers, places: Places, done: Collection[int], rank: int,
         done: ranks that have given back what they came to.
         rank: the first report is from.
         report: it; None where a process has ended.
+        hear: called with the rank and the parts of each other report.
     """
     ended, failures = set[int](), dict[int, Failure]()
     limit = time.monotonic() + _ECHOES
@@ -49,8 +53,11 @@ def cause_of(workers: Workers, places: Places, done: Collection[int], rank: int,
                 failures[who] = what[2]
             else:
                 places.note(who, *what)
+                hear(who, *what)
         causes = [who for who in failures if not failures[who].is_echo]
-        if causes or ended or time.monotonic() > limit:
+        if causes or ended:
+            limit = min(limit, time.monotonic() + _LAST_WORDS)
+        if len(ended | failures.keys() | set(done)) == len(places) or time.monotonic() > limit:
             break
         reports = workers.receive(_TICK)
     silent = sorted(ended - failures.keys())
@@ -76,6 +83,8 @@ def silence(places: Places, seconds: float) -> RunError:
 def _ended(rank: int, number: int, places: Places) -> RunError:
     how = f"was ended by {signal.Signals(number).name}" if number else "has ended by itself"
     advice = "the system may have been short of memory" if number == signal.SIGKILL else "see the error stream"
+    if rank in places.faults:
+        advice = f"by the fault {str(places.faults[rank])!r}; leave it out, or go on with resume from a checkpoint"
     return RunError(f"every rank must run through; rank {rank} {how} {places.of(rank)}; {advice}")
 
 

@@ -13,6 +13,7 @@ import torch
 from explorer.core import Action, Costs, Kind
 from explorer.execute._torch_ranks import Parcel
 from explorer.execute.calibrate import Probe, costs_of
+from explorer.execute.faults import Injected
 from explorer.execute.hooks import (
     Calibrated,
     Hooks,
@@ -162,6 +163,8 @@ class Follower:
             self._hooks.updated(dataclasses.replace(row, begun=row.begun - self._zero))
         elif isinstance(row, Memory):
             self._hooks.memory(row)
+        elif isinstance(row, Injected):
+            self._hooks.injected(dataclasses.replace(row, begun=row.begun - self._zero))
 
     def _warmed(self, row: Any) -> None:
         if isinstance(row, SlotEnd):

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from explorer.core import Action, Category, Costs, Program
+from explorer.execute.faults import Injected
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +272,9 @@ class Hook:
     def slot_end(self, event: SlotEnd) -> None:
         """A slot has run."""
 
+    def injected(self, event: Injected) -> None:
+        """A fault that the run was given happens."""
+
     def transfer(self, event: Transfer) -> None:
         """Something goes from one rank to another."""
 
@@ -326,6 +330,10 @@ class Hooks(Hook):
     def slot_end(self, event: SlotEnd) -> None:
         """Tell all."""
         self._tell("slot_end", event)
+
+    def injected(self, event: Injected) -> None:
+        """Tell all."""
+        self._tell("injected", event)
 
     def transfer(self, event: Transfer) -> None:
         """Tell all."""

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from explorer.core import Costs, Program
+from explorer.errors import RunError
 from explorer.execute._torch import one_rank_group, quiet
 from explorer.execute.checkpoint_folder import latest, saving_of
 from explorer.execute.checkpoint_state import State, check_type, type_of
@@ -33,6 +34,8 @@ from explorer.execute.checks import (
 )
 from explorer.execute.core_time import core_time
 from explorer.execute.cutting import cut
+from explorer.execute.fault_words import check_faults
+from explorer.execute.faults import Fault
 from explorer.execute.fit import fit
 from explorer.execute.hooks import Hook, Hooks, RunEnd, RunStart
 from explorer.execute.keeper import keeper
@@ -72,6 +75,7 @@ def execute(
     keep_last: int = 3,
     resume: str | PathLike[str] | None = None,
     timeout: float = 30.0,
+    faults: Sequence[Fault] = (),
 ) -> Run:
     """Run `program` on `model` for real, and say when what ran on which rank.
 
@@ -107,11 +111,13 @@ def execute(
         keep_last: how many checkpoints stay.
         resume: a folder whose latest checkpoint, or a file, this run goes on from, at whatever ranks, chunks and
             schedule; the model gives names and shapes, the optimizer its settings.
+        faults: to put into the run on purpose: SlowRank, DelayAction, DelayMessage, FailAction, KillRank; they are
+            marks of its trace.
 
     Raises:
         InputError: if an argument is not as said above; ModelError where model, batch, loss or optimizer are at fault.
         ProgramError: if the program is incomplete, or holds what cannot run in a kernel.
-        RunError: if a layer or the loss fails on the way, or a run is under way already.
+        RunError: if a layer or the loss fails on the way, or a run is under way already; its `trace` holds what ran.
         RunStopped: if a hook stopped it.
         EngineError: if torch lacks what its pipeline runtime needs.
 
@@ -136,12 +142,12 @@ def execute(
     check_clock(clock)
     check_program(program)
     check_optimizer(optimizer)
-    inputs, targets = check_batch(batch, program, loss)
+    chosen, (inputs, targets) = check_faults(faults, program, n_steps, backend), check_batch(batch, program, loss)
     first, seed = (resumed.step, resumed.seed) if resumed is not None else (0, torch.initial_seed())
     numbers = {"every": every, "keep_last": keep_last, "first_step": first, "n_steps": int(n_steps), "seed": seed}
     saving = saving_of(checkpoint, trains=program.has_backward, **numbers)
     kept = resumed.optimizer if resumed is not None else {}
-    job = Job(program, inputs, targets, loss, optimizer, n_steps, links, timeout, begun, kept, saving)
+    job = Job(program, inputs, targets, loss, optimizer, n_steps, links, timeout, begun, kept, saving, chosen)
     recorder, listeners = _with_recorder(hooks)
     in_kernel = backend == "kernel"
     if not in_kernel:
@@ -156,6 +162,8 @@ def execute(
             parity = _check(job, reference, outcome, listeners)
         except BaseException as raised:
             error = raised
+            if isinstance(raised, RunError):
+                raised.trace = recorder.trace()
             raise
         finally:
             listeners.run_end(RunEnd(error))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from explorer.core import Graph, Program, graph_of
+from explorer.execute.faults import Fault, Injected
 from explorer.execute.hooks import SlotEnd
 from explorer.execute.reporter import WARM_UP
 from explorer.execute.tasks import warm_up_of
@@ -16,11 +17,16 @@ class _Place(NamedTuple):
 
 
 class Places:
-    """Follows the ranks by their reports."""
+    """Follows the ranks by their reports.
+
+    Attributes:
+        faults: rank → the fault that ends it.
+    """
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._at = dict.fromkeys(range(program.n_ranks), _Place())
+        self.faults: dict[int, Fault] = {}
         self._begun: set[int] = set()
 
     def __len__(self) -> int:
@@ -32,6 +38,9 @@ class Places:
         if what == "begin":
             self._at[rank] = _Place(step)
         elif what == "rows":
+            for fault in (row.fault for row in value if isinstance(row, Injected)):
+                if fault.ends_run:
+                    self.faults[rank] = fault
             n_slots = sum(isinstance(row, SlotEnd) for row in value)
             self._at[rank] = _Place(step, self._at[rank].n_slots + n_slots)
 

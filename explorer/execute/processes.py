@@ -53,7 +53,7 @@ def _followed(job: Job, bench: Bench, hooks: Hooks) -> Follower:
                 if report is None and not places.has_begun(rank) and not loan.n_forked:
                     raise _DiedBeforeError
                 if report is None or report[0] == "failed":
-                    raise cause_of(workers, places, follower.done, rank, report)
+                    raise cause_of(workers, places, follower.done, rank, report, hear=follower.hear)
                 if not is_started and report[0] == "rows":
                     is_started = True
                     hooks.started(_started(job, loan))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from explorer.core import Costs, Events, Graph, MemoryChanges, Origin, Program, Trace, graph_of
 from explorer.errors import RunError
+from explorer.execute.faults import DelayMessage, Injected
 from explorer.execute.hooks import (
     Calibrated,
     Hook,
@@ -22,6 +23,7 @@ from explorer.execute.hooks import (
     StepStart,
     Updated,
 )
+from explorer.execute.marking import marks_of
 from explorer.execute.medians import refit
 from explorer.execute.real_clock import lay_real_step
 from explorer.execute.rows import Rows
@@ -53,6 +55,7 @@ class Recorder(Hook):
         self._losses: list[float] = []
         self._recording: list[float] = []
         self._done = 0
+        self._injected: list[Injected] = []
         self._forecast: Forecast | None = None
         self._seconds: deque[npt.NDArray[np.float64]] = deque(maxlen=_MOST_STEPS)
 
@@ -96,6 +99,14 @@ class Recorder(Hook):
         with self._lock:
             if self._step is not None:
                 self._step.updates.append((event.rank, event.stage, event.seconds, event.begun))
+
+    def injected(self, event: Injected) -> None:
+        """Keep where; a message that is late lies so on a virtual clock."""
+        with self._lock:
+            self._injected.append(event)
+            if self._step is not None and isinstance(event.fault, DelayMessage):
+                late, action = self._step.late, event.fault.action
+                late[action] = late.get(action, 0.0) + event.fault.seconds
 
     def message(self, event: Message) -> None:
         """Keep when it was where."""
@@ -181,11 +192,12 @@ class Recorder(Hook):
             graph, links, clock = self._graph, self._links, self._clock
             laid = list(self._laid)
             step = self._step.snapshot() if self._step else None
-            memory = self._memory.copy()
+            memory, injected = self._memory.copy(), list(self._injected)
         if step is not None:
             laid.append(_lay(clock, graph, links, step))
         events = Events.concatenate(*(one.events for one in laid)) if laid else Events.of(step=())
-        return Trace(events, graph.program, _changes(memory, laid, graph.program.n_slots), links, clock)
+        changes = _changes(memory, laid, graph.program.n_slots)
+        return Trace(events, graph.program, changes, links, clock, marks=marks_of(injected, laid, graph.program, clock))
 
     def predicted(self) -> Trace | None:
         """The simulated trace of the same program with the median costs measured so far; None before the warm-up's end.

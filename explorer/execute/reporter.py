@@ -12,6 +12,7 @@ from typing import Any
 from explorer.execute._torch_ranks import Parcel
 from explorer.execute.by_value import to_bytes
 from explorer.execute.device_time import is_settled, settled
+from explorer.execute.faults import Injected
 from explorer.execute.hooks import Hook, Memory, SlotEnd, Updated
 
 WARM_UP = -1  # the number of the hidden step
@@ -64,6 +65,10 @@ class Reporter(Hook):
         self._keep(event)
         if time.monotonic() - self._sent >= _EVERY:
             self.flush()
+
+    def injected(self, event: Injected) -> None:
+        """Keep it."""
+        self._keep(event)
 
     def memory(self, event: Memory) -> None:
         """Keep it."""

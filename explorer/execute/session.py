@@ -8,6 +8,7 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,8 +20,10 @@ from explorer.execute.activations import Activations
 from explorer.execute.allocator import Allocated
 from explorer.execute.checks import Loss, Values
 from explorer.execute.conductor import Conductor, Slots
+from explorer.execute.faults import Fault
 from explorer.execute.fit import Sample
 from explorer.execute.hooks import Hooks
+from explorer.execute.injection import Injection
 from explorer.execute.settings import no_collection
 from explorer.execute.stages import Chain, CutModel, describe, first_line
 
@@ -96,6 +99,7 @@ class Session:
         hooks: who is told.
         costs: the link model, for those who hear of transfers.
         warms_up: the program this is the warm-up for; None for the run itself.
+        faults: to make happen.
     """
 
     def __init__(
@@ -107,6 +111,7 @@ class Session:
         *,
         costs: Costs | None = None,
         warms_up: Program | None = None,
+        faults: Sequence[Fault] = (),
     ) -> None:
         self._model, self._seeds = bench.model, bench.seeds
         self._program, self._warms_up = program, warms_up
@@ -121,8 +126,15 @@ class Session:
             gradient_bytes=self._gradient_bytes,
             describe=self._describe,
             costs=costs,
+            injection=self._injection(faults) if faults else None,
         )
         self._engine = self._assemble(bench)
+
+    def _injection(self, faults: Sequence[Fault]) -> Injection:
+        return Injection(faults, tell=self._tell, module_of=self._model.stages.__getitem__)
+
+    def _tell(self, name: str, event: Any) -> None:
+        self.conductor.tell(name, event)
 
     def _assemble(self, bench: Bench) -> Engine:
         """Torch's stages, and its runtime over them."""

@@ -14,6 +14,7 @@ from explorer.execute.checkpoint_folder import Saving
 from explorer.execute.checkpoint_state import OptimizerState, load_optimizer_state, optimizer_state_by_name, type_of
 from explorer.execute.checks import Loss, Values
 from explorer.execute.conductor import execution_order
+from explorer.execute.faults import Fault
 from explorer.execute.hooks import Calibrated, Hooks, Memory, StepEnd, StepStart, Updated
 from explorer.execute.parity import Outcome
 from explorer.execute.parity_rounding import Sketch, sketch_of
@@ -39,6 +40,7 @@ class Job:
         begun: when it was asked for, in seconds of `time.perf_counter`.
         optimizer_state: of a training that goes on, by parameter name.
         saving: where and how often its state is saved, or None.
+        faults: to make happen.
     """
 
     program: Program
@@ -52,6 +54,7 @@ class Job:
     begun: float = 0.0
     optimizer_state: OptimizerState = field(default_factory=dict)
     saving: Saving | None = None
+    faults: tuple[Fault, ...] = ()
 
     @property
     def target(self) -> torch.Tensor | None:
@@ -67,7 +70,7 @@ def train(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
     for stage in model.stages:
         if isinstance(stage, Chain):
             stage.pulse = no_pulse
-    session = Session(program, execution_order(program, costs), bench, hooks, costs=costs)
+    session = Session(program, execution_order(program, costs), bench, hooks, costs=costs, faults=job.faults)
     optimizers = optimizers_of(job, model)
     losses, sketches = list[float](), list[Sketch]()
     for step in range(job.n_steps):

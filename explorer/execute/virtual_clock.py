@@ -29,6 +29,7 @@ class Step:
         moments: slot → begin and end of each of its actions on it, where it holds several.
         updates: rank, stage, seconds and, on a real clock, beginning of each optimizer update.
         messages: between processes.
+        late: action → seconds that what it sends is late, on a virtual clock.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Step:
     moments: dict[int, tuple[tuple[float, float], ...]] = field(default_factory=dict)
     updates: list[tuple[int, int, float, float]] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
+    late: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, number: int, begin: float, n_slots: int) -> Step:
@@ -49,7 +51,8 @@ class Step:
     def snapshot(self) -> Step:
         """A copy that stays as it is."""
         times = self.seconds.copy(), self.begun.copy(), self.ended.copy()
-        return Step(self.number, self.begin, *times, dict(self.moments), list(self.updates), list(self.messages))
+        lists = dict(self.moments), list(self.updates), list(self.messages)
+        return Step(self.number, self.begin, *times, *lists, late=dict(self.late))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +81,7 @@ def lay_step(graph: Graph, links: Costs, step: Step) -> LaidStep:
     run in an order of dependency, so that what has run never waits for what has not.
     """
     done = ~np.isnan(step.seconds)
+    links = replace(links, message_delays=step.late) if step.late else links
     start, end, moved = time_slots(graph, links, np.where(done, step.seconds, 0.0), ran=done)
     events = lay_out(graph, links, start, end, messages=moved, step=step.number, measured=True)
     slot = graph.program.rank_offsets[events.rank] + events.slot

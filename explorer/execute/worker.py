@@ -95,7 +95,7 @@ def _work(order: Order, data: bytes, ranks: Ranks, reporter: Reporter, ours: fro
     with quiet(), courier.installed(), reporter.tended():
         reporter.begin(WARM_UP)
         _warm_up(task, bench, reporter, courier)
-        session = RankSession(task.rank, program, bench, reporter, courier)
+        session = RankSession(task.rank, program, bench, reporter, courier, faults=task.job.faults)
         sketches = _train(task, bench, reporter, session)
     reporter.tell("done", _done(task, bench, session, imported_since(ours), sketches))
 
