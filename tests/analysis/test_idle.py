@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import explorer as ex
 from explorer.analysis.idle_table import IdleCauses
 
-few = settings(max_examples=20)
+few = settings(max_examples=12)
 STRUCTURE = ["fill", "drain", "upstream"]
 
 
