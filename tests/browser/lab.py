@@ -9,7 +9,13 @@ from typing import Any
 
 _TIMEOUT = 30_000  # ms
 # said by JupyterLab itself, whatever runs in it
-_OF_LAB = ("favicon", "jupyterlab-manager", "net::ERR_NAME_NOT_RESOLVED", "The PerformanceObserver does not support")
+_OF_LAB = (
+    "favicon",
+    "jupyterlab-manager",
+    "net::ERR_NAME_NOT_RESOLVED",
+    "The PerformanceObserver does not support",
+    "ms to activate",
+)
 _KERNEL_READY = """async () => {
   const panel = window.jupyterapp.shell.currentWidget;
   await panel.context.ready; await panel.sessionContext.ready; await panel.sessionContext.session.kernel.info;

@@ -93,7 +93,7 @@ def test_a_zoom_stays_over_a_reload_and_ends_with_other_numbers(lab: Lab) -> Non
     app = lab.open("zoom.ipynb")
     app.run_cell(0)
     app.await_painted(1)
-    app.page.locator(".pipeline-timeline").focus()
+    app.page.locator(".pipeline-canvas").focus()
     for _ in range(6):
         app.page.keyboard.press("+")
     app.await_data("Number(d.barsDrawn) > 0 && Number(d.barsDrawn) < 40")
@@ -106,7 +106,7 @@ def test_a_zoom_stays_over_a_reload_and_ends_with_other_numbers(lab: Lab) -> Non
     app.await_kernel()
     app.await_data(f"d.barsDrawn === '{zoomed}'")
 
-    app.page.locator(".pipeline-timeline").focus()
+    app.page.locator(".pipeline-canvas").focus()
     app.page.keyboard.press("0")
     app.await_data("d.barsDrawn === '64'")
     app.page.keyboard.press("+")
@@ -120,7 +120,7 @@ def test_a_double_click_shows_the_whole_of_the_newest_picture(app: Page) -> None
     app.page.get_by_label("Run on change").uncheck()
     app.enter("Micro-batches", 32)
     app.await_data("d.barsDrawn === '256'")
-    app.page.locator(".pipeline-timeline").focus()
+    app.page.locator(".pipeline-canvas").focus()
     for _ in range(4):
         app.page.keyboard.press("+")
     app.await_data("Number(d.barsDrawn) < 200")
@@ -136,7 +136,7 @@ def test_a_zoom_stays_while_a_run_streams(lab: Lab) -> None:
     page.await_painted(1)
     page.press("Run")
     page.await_data("Number(d.measuredDrawn) > 0", timeout=60_000)
-    page.page.locator(".pipeline-timeline").focus()
+    page.page.locator(".pipeline-canvas").focus()
     for _ in range(6):
         page.page.keyboard.press("+")
     page.page.evaluate(_NEXT_PAINT)  # what the last key changed is painted with the next frame of the screen
@@ -193,3 +193,37 @@ def test_a_legend_hides_and_a_theme_repaints(app: Page) -> None:
     app.page.wait_for_function(f"() => String(({ground})()) !== '{','.join(map(str, light))}'")
     app.theme("JupyterLab Light")
     app.page.wait_for_function(f"() => String(({ground})()) === '{','.join(map(str, light))}'")
+
+
+_SELECTED = """import time
+end = time.monotonic() + 20
+while not app.timeline.selected and time.monotonic() < end:
+    time.sleep(0.05)
+print("selected:", *app.selection[["kind", "rank", "micro_batch"]].values.tolist())"""
+
+
+def test_selection_causes_and_files_reach_python_and_come_from_it(lab: Lab) -> None:
+    cells = ["import explorer as ex\napp = ex.explore(run_on_change=False)\napp", _SELECTED]
+    write_notebook(lab.folder, "chosen.ipynb", cells)
+    app = lab.open("chosen.ipynb")
+    app.run_cell(0)
+    app.await_painted(1)
+    app.page.locator(".pipeline-canvas").focus()
+    for key in ("ArrowDown", "ArrowRight", "ArrowDown"):  # F0 and F1 of rank 0, then what rank 1 does meanwhile
+        app.page.keyboard.press(key)
+    app.run_cell(1)
+    app.page.locator(".jp-OutputArea-output").filter(has_text="selected: ['F', 1, 0]").wait_for()
+
+    app.page.get_by_role("button", name="Colour idle time by its cause").click()
+    app.await_data("Number(d.gapsDrawn) > 0")
+    app.page.get_by_role("button", name="f  idle: the pipeline fills").wait_for()
+    app.enter("Micro-batches", 4)
+    app.await_data("d.barsDrawn === '32' && Number(d.gapsDrawn) > 0")
+
+    app.page.get_by_role("button", name="Save the picture").click()
+    with app.page.expect_download() as download:
+        app.page.get_by_role("button", name="Save as CSV").click()
+    assert (
+        len(download.value.path().read_text(encoding="utf-8").splitlines()) == 33
+    )  # a head, and 4 ranks × 4 × F and B
+    assert app.complaints == []

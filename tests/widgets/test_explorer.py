@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import re
 
 import ipywidgets
@@ -8,6 +9,8 @@ import pytest
 
 import explorer as ex
 from explorer.errors import InputError
+from explorer.widgets.picture import Picture
+from explorer.widgets.timeline import Timeline
 
 
 def _value(app: ex.Explorer, name: str, value: object) -> None:
@@ -48,13 +51,20 @@ def test_illegal_number_is_explained_where_it_is_and_the_picture_kept(app):
     assert app.controls.fields["n_micro_batches"].explanation == ""
 
 
-def test_rebuilding_leaves_no_widget_behind():
+def test_rebuilding_leaves_no_widget_and_no_trace_behind():
     registry = ipywidgets.widgets.widget._instances
-    ex.explore().close()
-    before = len(registry)
+
+    def alive() -> dict[type, int]:
+        gc.collect()
+        objects = [type(one) for one in gc.get_objects()]
+        return {kind: objects.count(kind) for kind in (ex.Explorer, Timeline, Picture, ex.Trace)}
+
+    ex.explore(run_on_change=False).close()
+    before, alive_before = len(registry), alive()
     for _ in range(50):
-        ex.explore().close()
+        ex.explore(run_on_change=False).close()
     assert len(registry) == before
+    assert alive() == alive_before
 
 
 @pytest.mark.parametrize(
