@@ -298,7 +298,9 @@ def test_a_line_that_is_broken_off_loses_one_step(schedule, tmp_path):
         step(schedule)
         step(schedule)
         step(schedule)
-    file.write_bytes(file.read_bytes()[:-40])
+    lines = file.read_text().splitlines(keepends=True)
+    assert '"clock"' in lines.pop()  # written when the recording ends; a crash comes before
+    file.write_text("".join(lines)[:-40])
     with pytest.warns(
         UserWarning, match=r"rank-00000\.jsonl: its last line is broken off and left out; it has 2 steps"
     ):
