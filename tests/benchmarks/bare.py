@@ -85,8 +85,8 @@ def _seconds(step: Any) -> float:
 
 def _bare(rank: int) -> Any:
     module = layers()
-    like = torch.empty(ROWS, WIDTH)
-    stage = PipelineStage(module, rank, 2, torch.device("cpu"), input_args=(like,), output_args=(like,))
+    taken, given = torch.empty(ROWS, WIDTH, requires_grad=bool(rank)), torch.empty(ROWS, WIDTH, requires_grad=True)
+    stage = PipelineStage(module, rank, 2, torch.device("cpu"), input_args=(taken,), output_args=(given,))
     schedule = Schedule1F1B(stage, N_MICRO_BATCHES, loss_fn=squared)
     whole = torch.randn(2, ROWS * N_MICRO_BATCHES, WIDTH)
 
@@ -105,7 +105,7 @@ def _recorded(rank: int, reporter: Reporter) -> Any:
     stages: list[nn.Module] = [nn.Sequential(), nn.Sequential()]
     stages[rank] = layers()
     named: list[dict[str, Any]] = [dict(stage.named_parameters()) for stage in stages]
-    like = torch.empty(ROWS, WIDTH, requires_grad=bool(rank))
+    like = torch.empty(ROWS, WIDTH, requires_grad=True)
     samples = [Sample((torch.empty(ROWS, WIDTH),), (like,)), Sample((like,), (like,))]
     model = CutModel(nn.ModuleList([stages[rank]]), stages, named)
     bench = RankBench(model, samples, squared, time.perf_counter, None)

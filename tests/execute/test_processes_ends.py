@@ -52,19 +52,28 @@ def test_a_worker_that_is_killed_is_named(batch, make_layers):
     assert not children(forker())
 
 
+class Killer(ex.Hook):
+    """Sends one worker a signal so many seconds after the run's first report."""
+
+    def __init__(self, pid: int, seconds: float, number: int = signal.SIGKILL) -> None:
+        self._timer = threading.Timer(seconds, os.kill, [pid, number])
+
+    def started(self, event):
+        self._timer.start()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_worker_killed_at_any_moment_is_named_and_the_next_run_works(seed, batch, make_layers):
     """From outside, whatever it is doing: computing, waiting, or telling of it."""
     program = ex.schedule("zb_h1", n_ranks=3, n_micro_batches=4)
     execute(program, make_layers(3), batch)
     dice = random.Random(seed)
-    rank, pids = dice.randrange(3), list(keeper().idle_pids)
-    killer = threading.Timer(dice.uniform(0.2, 0.8), os.kill, [pids[rank], signal.SIGKILL])
-    killer.start()
+    rank, seconds = dice.randrange(3), dice.uniform(0.0, 0.6)
+    killer = Killer(keeper().idle_pids[rank], seconds)
     begin = time.monotonic()
     with pytest.raises(RunError, match=rf"rank {rank} was ended by SIGKILL (while warming up|in step \d+)"):
-        execute(program, [Slow(WIDTH, WIDTH) for _ in range(3)], batch, n_steps=1000)
-    assert time.monotonic() - begin < 0.8 + SOON
+        execute(program, [Slow(WIDTH, WIDTH) for _ in range(3)], batch, n_steps=1000, hooks=[killer])
+    assert time.monotonic() - begin < seconds + SOON
     assert not children(forker())
     assert execute(program, make_layers(3), batch).parity
 
@@ -99,9 +108,9 @@ def test_a_rank_that_hangs_is_named_and_not_those_that_wait_for_it(rank, batch, 
 def test_a_stopped_process_is_a_hang_like_any_other(batch, make_layers):
     program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
     execute(program, make_layers(2), batch)
-    threading.Timer(0.5, os.kill, [keeper().idle_pids[0], signal.SIGSTOP]).start()
+    stopper = Killer(keeper().idle_pids[0], 0.3, signal.SIGSTOP)
     with pytest.raises(RunError, match=r"none has been heard of for 2 s, .*rank 0"):
-        execute(program, [Slow(WIDTH, WIDTH) for _ in range(2)], batch, n_steps=1000, timeout=2.0)
+        execute(program, [Slow(WIDTH, WIDTH) for _ in range(2)], batch, n_steps=1000, timeout=2.0, hooks=[stopper])
     assert not children(forker())
 
 
