@@ -23,6 +23,7 @@ _MESSAGES = (
 )
 _WORK = ("forward_one_chunk", "backward_one_chunk", "backward_weight_one_chunk", "perform_reduce_grad")
 
+KindOf = Callable[[tuple[Any, ...], dict[str, Any]], Kind]  # of the arguments a method is called with
 Stamp = Any  # what a clock gives: nanoseconds, or an event on a device that becomes nanoseconds later
 
 
@@ -110,10 +111,10 @@ class Taps:
             covers.callback(cover(self._module, "_batch_p2p", self._post))
             covers.callback(cover(self._schedule, "_maybe_compute_loss", self._loss))
             for stage in self._stages:
-                covers.callback(cover(stage, "forward_one_chunk", self._work(stage, lambda _: Kind.F)))
+                covers.callback(cover(stage, "forward_one_chunk", self._work(stage, _always(Kind.F))))
                 covers.callback(cover(stage, "backward_one_chunk", self._work(stage, _kind_of_backward)))
-                covers.callback(cover(stage, "backward_weight_one_chunk", self._work(stage, lambda _: Kind.W)))
-                covers.callback(cover(stage, "perform_reduce_grad", self._work(stage, lambda _: Kind.G)))
+                covers.callback(cover(stage, "backward_weight_one_chunk", self._work(stage, _always(Kind.W))))
+                covers.callback(cover(stage, "perform_reduce_grad", self._work(stage, _always(Kind.G))))
                 for name, kind in _MESSAGES:
                     covers.callback(cover(stage, name, self._named(stage, kind)))
             covers.callback(cover(self._schedule, "step", self._step))
@@ -149,30 +150,25 @@ class Taps:
     def _step(self, original: Any) -> Any:
         return lambda *arguments, **named: self._listener.stepped(original, arguments, named)
 
-    def _work(self, stage: Any, kind_of: Callable[[dict[str, Any]], Kind]) -> Callable[[Any], Any]:
+    def _work(self, stage: Any, kind_of: KindOf) -> Callable[[Any], Any]:
         listener, index = self._listener, stage.stage_index
 
         def made(original: Any) -> Any:
-            def work(first: Any, *arguments: Any, **named: Any) -> Any:
-                kind = kind_of({**named, "positional": arguments})
-                micro_batch = -1 if kind == Kind.G else first
+            def work(*arguments: Any, **named: Any) -> Any:
+                kind = kind_of(arguments, named)
                 if not stage.has_backward and kind != Kind.F:
-                    return original(first, *arguments, **named)  # which does nothing
+                    return original(*arguments, **named)  # which does nothing
+                # torch calls perform_reduce_grad(factor), and the others (micro_batch, …) by place or by name
+                first = arguments[0] if arguments else next(iter(named.values()))
+                micro_batch = -1 if kind == Kind.G else first
                 with listener.began(kind, stage, micro_batch):
                     start = listener.now()
-                    result = original(first, *arguments, **named)
+                    result = original(*arguments, **named)
                     end = listener.now()
                 listener.did(Done(kind, index, micro_batch, start, end), stage)
                 return result
 
-            # torch calls perform_reduce_grad(factor) and the others (micro_batch, …), the first also by name
-            def called(*arguments: Any, **named: Any) -> Any:
-                if arguments:
-                    return work(*arguments, **named)
-                key = next(iter(named))
-                return work(named.pop(key), **named)
-
-            return called
+            return work
 
         return made
 
@@ -201,6 +197,8 @@ class Taps:
         now = self._listener.now
 
         def post(ops: list[Any], *more: Any, **named: Any) -> Any:
+            if not ops:
+                return original(ops, *more, **named)
             posted = now()
             works = original(ops, *more, **named)
             parcels = self._parcels(ops, posted) if works else []
@@ -255,8 +253,11 @@ class _Awaited:
         return getattr(self._work, name)
 
 
-def _kind_of_backward(named: dict[str, Any]) -> Kind:
+def _always(kind: Kind) -> KindOf:
+    return lambda arguments, named: kind
+
+
+def _kind_of_backward(arguments: tuple[Any, ...], named: dict[str, Any]) -> Kind:
     """B, or I where torch is told that it is not the full backward: backward_one_chunk(index, loss, full, last)."""
-    positional = named["positional"]
-    full = named.get("full_backward", positional[1] if len(positional) > 1 else True)
+    full = named["full_backward"] if "full_backward" in named else len(arguments) < 3 or arguments[2]
     return Kind.B if full else Kind.I
