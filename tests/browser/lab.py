@@ -14,7 +14,7 @@ _OF_LAB = (
     "jupyterlab-manager",
     "net::ERR_NAME_NOT_RESOLVED",
     "The PerformanceObserver does not support",
-    "ms to activate",
+    "to activate.",
 )
 _KERNEL_READY = """async () => {
   const panel = window.jupyterapp.shell.currentWidget;

@@ -197,9 +197,9 @@ def test_a_legend_hides_and_a_theme_repaints(app: Page) -> None:
 
 _SELECTED = """import time
 end = time.monotonic() + 20
-while not app.timeline.selected and time.monotonic() < end:
+while app.selection["rank"].tolist() != [1] and time.monotonic() < end:
     time.sleep(0.05)
-print("selected:", *app.selection[["kind", "rank", "micro_batch"]].values.tolist())"""
+print("selected:", *(f"{row.kind}{row.micro_batch}@{row.rank}" for row in app.selection.itertuples()))"""
 
 
 def test_selection_causes_and_files_reach_python_and_come_from_it(lab: Lab) -> None:
@@ -211,8 +211,10 @@ def test_selection_causes_and_files_reach_python_and_come_from_it(lab: Lab) -> N
     app.page.locator(".pipeline-canvas").focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowDown"):  # F0 and F1 of rank 0, then what rank 1 does meanwhile
         app.page.keyboard.press(key)
+    told = app.page.locator(".pipeline-spoken")
+    told.filter(has_text="rank 1 · stage 1 · micro-batch 0").wait_for(state="attached")
     app.run_cell(1)
-    app.page.locator(".jp-OutputArea-output").filter(has_text="selected: ['F', 1, 0]").wait_for()
+    app.page.locator(".jp-OutputArea-output").filter(has_text="selected: F0@1").wait_for()
 
     app.page.get_by_role("button", name="Colour idle time by its cause").click()
     app.await_data("Number(d.gapsDrawn) > 0")
