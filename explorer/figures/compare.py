@@ -10,7 +10,7 @@ import numpy as np
 from explorer.analysis import aligned_step
 from explorer.core import Trace
 from explorer.errors import InputError
-from explorer.figures.palette import EITHER
+from explorer.figures.palette import EITHER, LANES
 from explorer.figures.timeline import (
     MODEBAR,
     TimelineInfo,
@@ -215,7 +215,7 @@ def _lanes(panel: Panel, number: int, unit: Unit) -> dict[str, Any]:
         "type": "rect",
         "layer": "below",
         "line": {"width": 0},
-        "fillcolor": "rgba(128,128,128,0.16)",
+        "fillcolor": LANES,
         **across,
         **along,
     }

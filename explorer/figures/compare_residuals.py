@@ -11,7 +11,7 @@ from explorer.analysis import paired
 from explorer.core import Kind, Trace
 from explorer.errors import InputError
 from explorer.figures.compare import compare_info, compare_layout, compare_traces
-from explorer.figures.palette import EITHER, KIND_COLORS, KIND_LETTERS, KIND_TITLES
+from explorer.figures.palette import EITHER, KIND_COLORS, KIND_LETTERS, KIND_TITLES, LESS, MORE, WHOLE
 from explorer.figures.timeline import MODEBAR
 from explorer.figures.units import Unit, time_unit
 from explorer.figures.words import check_trace
@@ -27,7 +27,6 @@ _PART_WORDS = {
     "order": "another<br>order",
     "host": "idle though<br>all was there",
 }
-_MORE, _LESS, _WHOLE = "#c94f0a", "#0fa574", "#868c96"
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
 
 
@@ -178,9 +177,9 @@ def _waterfall(difference: Difference, unit: Unit) -> go.Waterfall:
         measure=["absolute", *["relative"] * len(parts), "total"],
         text=[f"{ends[0]:.4g}", *signed, f"{ends[1]:.4g}"],
         textposition="outside",
-        increasing={"marker": {"color": _MORE}},
-        decreasing={"marker": {"color": _LESS}},
-        totals={"marker": {"color": _WHOLE}},
+        increasing={"marker": {"color": MORE}},
+        decreasing={"marker": {"color": LESS}},
+        totals={"marker": {"color": WHOLE}},
         connector={"line": {"color": EITHER.grid, "width": 1}},
         hovertemplate=f"%{{x}}<br>%{{text}} {unit.name}<extra></extra>",
     )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from explorer.analysis import Levels, in_flight_over_time, memory_over_time
 from explorer.core import Trace
 from explorer.errors import InputError
-from explorer.figures.palette import EITHER, rank_color
+from explorer.figures.palette import EITHER, MARK, rank_color
 from explorer.figures.timeline import MODEBAR, time_axis
 from explorer.figures.units import Unit, bytes_unit, time_unit
 from explorer.figures.words import check_predicted, check_trace, title_of
@@ -18,7 +18,6 @@ from explorer.figures.words import check_predicted, check_trace, title_of
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-DEVICE_COLOR = "#c94f0a"
 _MOST_IN_LEGEND = 16  # ranks
 
 
@@ -133,7 +132,7 @@ def device_trace(device_bytes: float, ends: npt.NDArray[np.float64], unit: Unit)
         x=ends,
         y=np.full(2, device_bytes * unit.factor),
         mode="lines",
-        line={"color": DEVICE_COLOR, "width": 2},
+        line={"color": MARK, "width": 2},
         name="the device has",
         hovertemplate=f"the device has %{{y:.4~g}} {unit.name}<extra></extra>",
     )

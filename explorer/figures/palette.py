@@ -110,6 +110,10 @@ CAUSE_LOOKS: Mapping[str, CauseLook] = MappingProxyType(
     }
 )
 
+MARK = "#c94f0a"  # a limit, or the one among many that is meant
+MORE, LESS, WHOLE = "#c94f0a", "#0fa574", "#868c96"  # what a part adds or takes, and the whole it does so to
+LANES, LEFT_OUT = "rgba(128,128,128,0.16)", "rgba(128,128,128,0.22)"  # behind bars; of cells that do not count
+
 # lines of a few ranks in one chart
 RANK_COLORS: tuple[str, ...] = ("#0a6ebd", "#c94f0a", "#0fa574", "#c06fa0", "#db9a00", "#7b6a54", "#4f97cf", "#868c96")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from explorer.figures.palette import EITHER, RANK_COLORS, rank_color
+from explorer.figures.palette import EITHER, LEFT_OUT, MARK, RANK_COLORS, rank_color
 from explorer.figures.sweep_cells import AXES, VALUES, Cells, cells_of, check_sweep, unit_of
 from explorer.figures.timeline import MODEBAR
 from explorer.figures.words import plain
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _CELL, _LEAST = 30, 160  # pixels of a row, and of all at least
 _MOST_WRITTEN = 400  # cells; in more there is no room for text
 _SCALE = "Cividis"  # dark is little; even in lightness, and the same to colour-blind readers
-_OUT = "rgba(128,128,128,0.22)"
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down")
 
 
@@ -152,7 +151,7 @@ def _out(cells: Cells) -> go.Heatmap:
     """The cells that do not: grey, with their reason."""
     there = ~cells.counts & (cells.row >= 0)
     drawn = _heat(cells, there, np.where(there, 0.0, np.nan))
-    return drawn.update(colorscale=[[0, _OUT], [1, _OUT]], showscale=False, textfont={"color": EITHER.text})
+    return drawn.update(colorscale=[[0, LEFT_OUT], [1, LEFT_OUT]], showscale=False, textfont={"color": EITHER.text})
 
 
 def _heat(cells: Cells, there: Any, z: Any) -> go.Heatmap:
@@ -185,7 +184,7 @@ def _axis(name: str, values: list[Any]) -> dict[str, Any]:
 def _mark(row: int, column: int) -> dict[str, Any]:
     """A frame around the best cell."""
     box = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
-    return {"type": "rect", "line": {"color": "#c94f0a", "width": 3}, **box}
+    return {"type": "rect", "line": {"color": MARK, "width": 3}, **box}
 
 
 def _line(cells: Cells, name: str, number: int, n_lines: int) -> go.Scatter:
