@@ -64,12 +64,16 @@ class Edit(NamedTuple):
 
     Attributes:
         words: "0F4 moved before 0B1 on rank 0".
+        action: that was moved, like "0F4".
         rank: whose order it is.
+        slot: the place it has there now.
         program: with it moved.
     """
 
     words: str
+    action: str
     rank: int
+    slot: int
     program: Program
 
 
@@ -109,9 +113,7 @@ class Edits:
         program = move(self.program, action, before=before, slot=slot)
         if program is self.program:
             return self
-        rank = int(program.rank_of_slot[_slot_of(program, action)])
-        edit = Edit(_words(program, action, rank), rank, program)
-        return Edits(self.original, (*self.done, edit))
+        return Edits(self.original, (*self.done, _edit(program, action)))
 
     def undo(self) -> Edits:
         """Without the last move.
@@ -132,6 +134,17 @@ class Edits:
         if not self.undone:
             raise InputError("only a move that was undone can be done again; got none; undo one first")
         return Edits(self.original, (*self.done, self.undone[-1]), self.undone[:-1])
+
+
+def place_of(program: Program, action: str | Action) -> tuple[int, int]:
+    """The rank of an action, and its slot there.
+
+    Raises:
+        ProgramError: if the program does not have it, or more than once.
+    """
+    slot = _slot_of(program, action)
+    rank = int(program.rank_of_slot[slot])
+    return rank, slot - int(program.rank_offsets[rank])
 
 
 def _slot_of(program: Program, action: str | Action) -> int:
@@ -193,8 +206,11 @@ def _refusal(program: Program, here: int, place: int, obstacle: int, why: str) -
     return f"{moved} cannot stand {side} {passed} on rank {rank}: {why}; keep it {other} {passed}"
 
 
-def _words(program: Program, action: str | Action, rank: int) -> str:
-    here = _slot_of(program, action)
+def _edit(program: Program, action: str | Action) -> Edit:
+    """What was done to get this program, by where the action stands in it."""
+    rank, slot = place_of(program, action)
+    here = int(program.rank_offsets[rank]) + slot
+    words = f"{program.slot(here)} moved to the end of rank {rank}"
     if here + 1 < program.rank_offsets[rank + 1]:
-        return f"{program.slot(here)} moved before {program.slot(here + 1)} on rank {rank}"
-    return f"{program.slot(here)} moved to the end of rank {rank}"
+        words = f"{program.slot(here)} moved before {program.slot(here + 1)} on rank {rank}"
+    return Edit(words, str(action), rank, slot, program)

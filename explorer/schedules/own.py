@@ -14,6 +14,7 @@ import numpy as np
 from explorer.core import Placement, Program, check
 from explorer.core.inference import inferred
 from explorer.errors import ExplorerError, InputError, ScheduleError, shown
+from explorer.schedules.fixed import Fixed
 from explorer.schedules.recipe import Recipe
 
 _NAME = re.compile(r"[a-z0-9_]{1,40}")
@@ -35,7 +36,7 @@ class Shelf:
     def register(
         self,
         name: str,
-        function: Callable[..., Program | Orders],
+        function: Callable[..., Program | Orders] | Program,
         *,
         title: str | None = None,
         needs: str = "what its function takes",
@@ -50,7 +51,7 @@ class Shelf:
             name: lower-case letters, digits and _.
             function: takes `n_ranks` and `n_micro_batches` by these names, `n_chunks` if it can have several stages a
                 rank, and any options; gives a Program, or a list of one order a rank: ``["0F0 0B0", "1F0 1B0"]``.
-                What it gives is checked each time.
+                What it gives is checked each time. Or a Program, which is there for its own numbers alone.
             title: as a menu shows it; None for the name.
             needs: in one line, which numbers it exists for.
             n_chunks: stages a rank unless asked for otherwise.
@@ -74,6 +75,8 @@ class Shelf:
             >>> ex.unregister("mine")
         """
         self._check_name(name)
+        if isinstance(function, Program):
+            return self.register(name, Fixed(check(function)), title=title, **_facts(function))
         takes = _parameters(name, function)
         recipe = Recipe(
             name=name,
@@ -166,6 +169,11 @@ class _Own:
 
     def _other(self, rule: str, came: str) -> ScheduleError:
         return ScheduleError(f"the function of {self._name} must give {rule}; got {came}; mend it", argument="schedule")
+
+
+def _facts(program: Program) -> dict[str, Any]:
+    fixed = Fixed(program)
+    return {"needs": fixed.needs, "n_chunks": fixed.n_chunks, "trains": program.has_backward}
 
 
 def _parameters(name: str, function: object) -> list[str]:

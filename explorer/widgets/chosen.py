@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core import Trace
+from explorer.core import Action, Kind, Trace
 from explorer.widgets.columns import MS, packed_order
+
+
+def action_of(trace: Trace, row: int) -> Action:
+    """What ran in the event at `row`."""
+    events = trace.events
+    numbers = (int(column[row]) for column in (events.stage, events.micro_batch, events.segment))
+    return Action(Kind(int(events.kind[row])), *numbers)
 
 
 def chosen_rows(trace: Trace, selected: Mapping[str, Any]) -> npt.NDArray[np.int64]:

@@ -49,7 +49,12 @@ _RERUNS = ("model", "schedule", "options", "n_ranks", "n_chunks", "n_micro_batch
 
 
 class Controls(ipywidgets.VBox):  # type: ignore[misc]
-    """The fields by name; they wrap to as many columns as there is room for."""
+    """The fields by name; they wrap to as many columns as there is room for.
+
+    Attributes:
+        fields: by name of the setting.
+        moves: of actions, as in Settings: what was edited by hand, which no field shows.
+    """
 
     def __init__(self, settings: Settings, models: Mapping[str, str], look: Look) -> None:
         chunks = settings.n_chunks or _chunks_of(settings.schedule)
@@ -85,6 +90,7 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
             "late": _linear("Late by, ms", settings.late * _MS, 200.0, 1.0, look),
         }
         self.fields = {name: Field(control, look) for name, control in {**controls, **more}.items()}
+        self.moves = settings.moves
         self._models = models
         self._chunks_chosen = settings.n_chunks is not None
         self._following = False
@@ -115,7 +121,16 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
             late=value["late"] / _MS,
             update=value["update"] / _MS,
             **{name: value[name] for name in _AS_THEY_ARE},
+            moves=self.moves,
         )
+
+    def list_schedules(self) -> None:
+        """Offer what is registered now; what is chosen stays chosen."""
+        control = self.fields["schedule"].control
+        chosen = control.value
+        with control.hold_trait_notifications():
+            control.options = _schedules()
+            control.value = chosen
 
     def on_change(self, react: Callable[[str], None]) -> None:
         """Call `react` with the name of each field that changes."""

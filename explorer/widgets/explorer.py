@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import ipywidgets
 
-from explorer.core import Trace
+from explorer.core import Program, Trace
 from explorer.errors import ExplorerError, InputError, RunStopped
 from explorer.widgets.causes import causes_of
 from explorer.widgets.closing import close_tree
@@ -23,6 +23,7 @@ from explorer.widgets.panel import RunPanel
 from explorer.widgets.picture import Frame, Picture
 from explorer.widgets.runner import Job, Runner
 from explorer.widgets.settings import Prediction, Settings
+from explorer.widgets.under import Around, Under
 from explorer.widgets.where import KERNEL, PROCESSES
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
     Attributes:
         controls: the fields.
         panel: the buttons of a run and what they say.
+        under: the picture: pins, delays and edits.
         prediction: the last that was possible.
         run: the last run that went through, or None.
     """
@@ -92,7 +94,8 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             on_end=self._finish,
             has_room=lambda: self._picture.has_room(live=True),
         )
-        super().__init__([self.controls, self.panel, self._picture.timeline])
+        self.under = Under(Around(self.controls, self._picture, self._act, self._redraw), look)
+        super().__init__([self.controls, self.panel, self._picture.timeline, self.under])
         self.add_class("pipeline-explorer")
         self._closed = False
         self._predict()
@@ -105,6 +108,11 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
     def timeline(self) -> Any:
         """The widget that draws the bars."""
         return self._picture.timeline
+
+    @property
+    def program(self) -> Program | None:
+        """The order that is shown, with what was edited by hand; None before the first that was possible."""
+        return self.prediction.program if self.prediction else None
 
     @property
     def selection(self) -> pd.DataFrame:
@@ -140,8 +148,9 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
 
     @_shown_in_app
     def _changed(self, name: str) -> None:
-        if self.controls.following:
+        if self.controls.following or self.under.setting:
             return
+        self.under.change(name)
         self.controls.describe()
         if name in ("model", "n_steps"):
             self.controls.fields[name].clear()
@@ -159,6 +168,14 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             self.panel.tell(f"The run was stopped, for its numbers were changed. {PREDICTED}")
         if legal and self.panel.on_change.value:
             self._run_if_small()
+
+    def _redraw(self) -> bool:
+        self._runner.stop()
+        return self._predict()
+
+    @_shown_in_app
+    def _act(self, action: Callable[[], None]) -> None:
+        action()
 
     @_shown_in_app
     def _stale(self, error: ExplorerError) -> None:
@@ -184,7 +201,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self.panel.where.follow(trace.n_ranks)
         self.panel.tell(PREDICTED)
         self.panel.progress(0.0)
-        said = numbers(trace, None)
+        said = numbers(trace, None, against=self.under.follow(trace))
         self._show(Frame(trace, None, _label(trace, PREDICTED, said), _until(trace), said))
         return True
 

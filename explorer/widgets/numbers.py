@@ -8,8 +8,10 @@ from typing import NamedTuple
 from explorer.core import Kind, Trace
 from explorer.core.metrics import step_seconds
 from explorer.figures.units import Unit, time_unit
+from explorer.widgets.reference import Against
 
 _MOST_RANKS = 8
+_COMPARED = ("makespan", "bubble ratio", "peak in flight")
 
 
 class Number(NamedTuple):
@@ -21,7 +23,12 @@ class Number(NamedTuple):
 
 
 def numbers(
-    predicted: Trace, measured: Trace | None, losses: Sequence[float] = (), parity: str = ""
+    predicted: Trace,
+    measured: Trace | None,
+    losses: Sequence[float] = (),
+    parity: str = "",
+    *,
+    against: Against | None = None,
 ) -> tuple[Number, ...]:
     """The measures of a step.
 
@@ -30,12 +37,15 @@ def numbers(
         measured: the run's trace of at least one whole step, or None.
         losses: one a step.
         parity: a sentence, or "".
+        against: what makespan, bubble ratio and peak are shown as a difference from, where there is no run.
     """
     traces = [predicted] if measured is None else [predicted, measured]
     unit = time_unit(predicted.makespan, "wall")  # the controls, too, are in seconds
 
     def both(name: str, of: str, say: Callable[[Trace], str]) -> Number:
         values = [say(trace) for trace in traces]
+        if against is not None and measured is None and name in _COMPARED:
+            return _difference(Number(name, values, of), say(against.trace), against, predicted, unit)
         words = ("predicted", "measured")
         return Number(
             name, values if measured is None else [f"{v} {w}" for v, w in zip(values, words, strict=True)], of
@@ -56,6 +66,18 @@ def numbers(
     if parity:
         shown.append(Number("same as one process", [parity], "worst relative difference"))
     return tuple(shown)
+
+
+def _difference(now: Number, before: str, against: Against, predicted: Trace, unit: Unit) -> Number:
+    """`now` with what it was, where that was another."""
+    (value,) = now.values
+    if before == value:
+        return now._replace(of=f"{now.of}, as pinned") if against.word == "pinned" else now
+    share = ""
+    if now.name == "makespan" and against.trace.makespan > 0:
+        before = before.removesuffix(f" {unit.name}")
+        share = f" ({predicted.makespan / against.trace.makespan - 1:+.1%})".replace("-", "−")
+    return Number(now.name, [f"{before} → {value}{share}"], f"{now.of}; {against.word} → now")
 
 
 def _with_optimizer(predicted: Trace, unit: Unit) -> list[Number]:

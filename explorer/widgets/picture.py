@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from explorer.core import Kind, Trace
+from explorer.core import Action, Kind, Trace
 from explorer.errors import ExplorerError
 from explorer.figures.still import still_timeline
-from explorer.widgets.chosen import chosen_rows
+from explorer.widgets.chosen import action_of, chosen_rows
 from explorer.widgets.columns import MS, pack, pack_lines
 from explorer.widgets.curves import Curves, curves, has_bytes
 from explorer.widgets.gaps import Gaps, pack_gaps
@@ -107,11 +107,27 @@ class Picture:
 
     def selection(self) -> pd.DataFrame:
         """The events selected in the picture, in order of their starts; none if nothing is."""
-        selected, frame = self.timeline.selected, self._drawn
-        if frame is None:
-            raise ValueError("there is no picture to select in")
-        trace = frame.predicted if selected.get("of") == "predicted" and frame.predicted else frame.trace
+        selected = self.timeline.selected
+        trace = self._trace_of(selected.get("of", ""))
         return trace.to_frame().iloc[chosen_rows(trace, selected)]
+
+    def action_at(self, of: str, row: int) -> Action:
+        """The action at a place in the packed columns `of` the prediction or the measurement that is drawn."""
+        trace = self._trace_of(of)
+        return action_of(trace, int(chosen_rows(trace, {"row": row})[0]))
+
+    def selected_action(self) -> Action | None:
+        """The action whose bar is selected, None if none is."""
+        selected = self.timeline.selected
+        if "row" not in selected or self._drawn is None:
+            return None
+        rows = chosen_rows(self._trace_of(selected.get("of", "")), selected)
+        return action_of(self._trace_of(selected.get("of", "")), int(rows[0])) if len(rows) else None
+
+    def _trace_of(self, name: str) -> Trace:
+        if self._drawn is None:
+            raise ValueError("there is no picture to select in")
+        return self._drawn.predicted if name == "predicted" and self._drawn.predicted else self._drawn.trace
 
     def still(self) -> str:
         """What is drawn, as SVG; "" if nothing is."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import Costs, LinkSharing, Program, RankShare, Trace, node_links
-from explorer.lowering import add_messages, add_updates
+from explorer.lowering import add_messages, add_updates, move
 from explorer.schedules import schedule
 from explorer.schedules.options import Options, read_options
 from explorer.simulate import simulate
@@ -48,6 +48,7 @@ class Settings:
         ranks_per_node: ranks that share a node's way out and way in; 0: no message hinders another.
         sharing: "fair" or "queue", as in Costs.
         update: seconds of a rank's optimizer, behind the step's makespan.
+        moves: of actions to other slots of their ranks, as (action, slot), one after the other: an edited order.
         messages: "free", or by which rule of `simulate` sends and receives meet in the prediction.
     """
 
@@ -78,11 +79,13 @@ class Settings:
     sharing: LinkSharing = "fair"
     update: float = 0.0
     messages: str = "free"
+    moves: tuple[tuple[str, int], ...] = ()
 
     def program(self) -> Program:
         """The program of these numbers; the last few are kept, and with them their graphs."""
         options = read_options(self.options)
-        return _program(self.schedule, self.n_ranks, self.n_micro_batches, self.n_chunks, options)
+        program = _program(self.schedule, self.n_ranks, self.n_micro_batches, self.n_chunks, options)
+        return _edited(program, tuple((action, slot) for action, slot in self.moves)) if self.moves else program
 
     def predict(self) -> Prediction:
         """What the simulator says.
@@ -149,6 +152,13 @@ class Prediction(NamedTuple):
 
 _with_updates = lru_cache(maxsize=8)(add_updates)  # kept, and with them their graphs: a slider rebuilds nothing
 _with_messages = lru_cache(maxsize=8)(add_messages)
+
+
+@lru_cache(maxsize=8)
+def _edited(program: Program, moves: tuple[tuple[str, int], ...]) -> Program:
+    for action, slot in moves:
+        program = move(program, action, slot=slot)
+    return program
 
 
 @lru_cache(maxsize=8)

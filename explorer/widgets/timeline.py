@@ -22,7 +22,7 @@ _BROWSER = pathlib.Path(__file__).parent / "browser"
 _SCRIPTS = (
     *("columns.js", "lanes.js", "scales.js", "axes.js", "coverage.js", "bars.js", "gaps.js", "lines.js"),
     *("selection.js", "search.js", "paint.js", "numbers.js", "legend.js", "hover.js", "zoom.js", "drag.js"),
-    *("keys.js", "overview.js", "svg.js", "save.js", "timeline.js"),
+    *("reorder.js", "keys.js", "overview.js", "svg.js", "save.js", "timeline.js"),
 )
 
 SCRIPT = "\n".join((_BROWSER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
@@ -70,6 +70,7 @@ class Timeline(anywidget.AnyWidget):
         measured: packed columns, or empty.
         lines: packed lines of the memory row, `predicted` and `measured`, with the `ranks` they are of and their unit.
         explain: whether the user wants idle time coloured by its cause.
+        editing: whether bars can be moved along their rank.
         gaps: packed idle intervals, or empty.
         name: of the files that the picture is saved as.
         frozen: whether there is no kernel to ask for files.
@@ -94,6 +95,7 @@ class Timeline(anywidget.AnyWidget):
     measured = traitlets.Dict().tag(sync=True)
     lines = traitlets.Dict().tag(sync=True)
     explain = traitlets.Bool(False).tag(sync=True, echo_update=False)
+    editing = traitlets.Bool(False).tag(sync=True)
     gaps = traitlets.Dict().tag(sync=True)
     name = traitlets.Unicode("pipeline").tag(sync=True)
     frozen = traitlets.Bool(False).tag(sync=True)

@@ -11,6 +11,8 @@ const KEYS = [
   ["/", "find a micro-batch"],
   ["Enter", "details of the selected bar"],
   ["Esc", "close, then unselect, then end the search"],
+  ["Alt ← →", "while the order is edited: move the selected bar on its rank"],
+  ["Ctrl Z, Ctrl Shift Z", "undo, redo what was edited"],
   ["?", "this list"],
   ["click · Shift drag", "select a bar · select a stretch of time on some ranks"],
 ];

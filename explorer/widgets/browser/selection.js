@@ -26,7 +26,16 @@ function makeSelection(model, state, repaint, speak, signal) {
     if (had) pick(null);
     return Boolean(had);
   };
-  return { pick, choose, clear, restore: () => restoreSelection(model, state) };
+  const restore = () => {
+    restoreSelection(model, state);
+    const { picked } = state, told = model.get("selected");
+    if (picked && (told.row !== picked.i || told.of !== nameOf(state, picked.block))) { // its place in the columns is another now
+      model.set("selected", { of: nameOf(state, picked.block), row: picked.i });
+      clearTimeout(telling);
+      telling = setTimeout(() => model.save_changes(), 120);
+    }
+  };
+  return { pick, choose, clear, restore };
 }
 
 const nameOf = (state, block) => (block === state.measured ? "measured" : "predicted");

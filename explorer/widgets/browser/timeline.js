@@ -120,10 +120,11 @@ function build(model, el, state, signal) {
   state.painted.push(overview.update, card.place);
   addHover(canvas, state, signal);
   addDrag(canvas, state, zoom, selection, signal);
+  const reorder = addReorder(canvas, model, state, { selection, speak }, signal);
   addWheel(canvas, el, state, zoom, signal);
   followSize(canvas, state, el, signal);
   followTheme(repaint, signal);
-  return { canvas, numbers, note, legends, selection, search, save };
+  return { canvas, numbers, note, legends, selection, search, save, reorder };
 }
 
 function makeFocusable(canvas, el) {
@@ -137,7 +138,7 @@ function makeFocusable(canvas, el) {
 
 function render({ model, el, signal }) {
   const state = makeState(model);
-  const { canvas, numbers, note, legends, selection, search, save } = build(model, el, state, signal);
+  const { canvas, numbers, note, legends, selection, search, save, reorder } = build(model, el, state, signal);
   const acknowledge = makeAcknowledge(model, el, signal);
   makeFocusable(canvas, el);
 
@@ -165,6 +166,7 @@ function render({ model, el, signal }) {
   listen("msg:custom", (said) => {
     if (said.sentence !== undefined && state.gaps) state.gaps.sentences[said.sentence] = said.text;
     save.receive(said);
+    reorder.receive(said);
   });
 }
 
