@@ -35,7 +35,7 @@ def to_bytes(value: Any, *, what: str) -> bytes:
     buffer = io.BytesIO()
     try:
         _Pickler(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
-    except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
+    except (pickle.PicklingError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise ModelError(
             f"what runs in processes of its own must be sent there; the {what} cannot be: {type(error).__name__}: "
             f'{str(error).strip()[:200]}; put what it needs into a file and import it, or run backend="kernel"',
@@ -56,6 +56,8 @@ class _Pickler(pickle.Pickler):
         """How to make `value` again; NotImplemented leaves it to pickle."""
         if isinstance(value, types.ModuleType):
             return importlib.import_module, (value.__name__,)
+        if isinstance(value, types.BuiltinFunctionType) and _is_bound(value):
+            return getattr, (sys.modules[value.__module__], value.__name__)
         if isinstance(value, types.FunctionType) and not _is_found(value):
             return _reduced_function(value)
         if isinstance(value, type) and not _is_found(value):
@@ -80,6 +82,13 @@ def _is_found(value: Any) -> bool:
     for name in path.split("."):
         found = getattr(found, name, None)
     return found is value
+
+
+def _is_bound(value: types.BuiltinFunctionType) -> bool:
+    """Whether a function of a C++ module is found by its name: pickle would look at what it is bound to."""
+    module: Any = sys.modules.get(value.__module__ or "")
+    plain = value.__self__ is None or isinstance(value.__self__, types.ModuleType)
+    return not plain and module is not None and getattr(module, value.__name__, None) is value
 
 
 @cache

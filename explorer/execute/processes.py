@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from explorer.errors import ModelError
 from explorer.execute.devices import check_devices, on_host
 from explorer.execute.failing import cause_of, silence
 from explorer.execute.follower import Follower
@@ -12,6 +13,7 @@ from explorer.execute.keeper import Lent, lent
 from explorer.execute.parity import Outcome
 from explorer.execute.places import Places
 from explorer.execute.session import Bench
+from explorer.execute.stages import Chain
 from explorer.execute.tasks import task_of
 from explorer.execute.training import Job
 
@@ -25,12 +27,28 @@ def train_in_processes(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
         RunError: if a rank fails, ends, or is not heard of for long.
     """
     check_devices(job.program.n_ranks, bench.model.device)
+    _check_can_travel(bench)
     with on_host(bench.model):
         try:
             follower = _followed(job, bench, hooks)
         except _DiedBeforeError:
             follower = _followed(job, bench, hooks)  # with new workers
     return follower.outcome()
+
+
+def _check_can_travel(bench: Bench) -> None:
+    """Refuse stages that torch's tracer has made: it cannot write them down.
+
+    Raises:
+        ModelError: with what to do instead.
+    """
+    stages = bench.model.stages
+    if len(stages) > 1 and not all(isinstance(stage, Chain) for stage in stages):
+        raise ModelError(
+            "ranks in processes are sent their layers; this model is cut by torch's tracer, whose stages cannot be "
+            'sent; give it as a list of layers or an nn.Sequential, or run backend="kernel"',
+            argument="split_points",
+        )
 
 
 class _DiedBeforeError(Exception):
