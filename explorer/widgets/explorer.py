@@ -21,6 +21,7 @@ from explorer.widgets.models import OWN, OwnModel, starter, titles
 from explorer.widgets.numbers import Number, numbers
 from explorer.widgets.panel import RunPanel
 from explorer.widgets.picture import Frame, Picture
+from explorer.widgets.places import Places
 from explorer.widgets.runner import Job, Runner
 from explorer.widgets.settings import Prediction, Settings
 from explorer.widgets.under import Around, Under
@@ -65,6 +66,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         controls: the fields.
         panel: the buttons of a run and what they say.
         under: the picture: pins, delays and edits.
+        places: what lies below the picture: why ranks wait, all schedules side by side, the code.
         prediction: the last that was possible.
         run: the last run that went through, or None.
     """
@@ -95,7 +97,8 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             has_room=lambda: self._picture.has_room(live=True),
         )
         self.under = Under(Around(self.controls, self._picture, self._act, self._redraw), look)
-        super().__init__([self.controls, self.panel, self._picture.timeline, self.under])
+        self.places = Places(look, self._open)
+        super().__init__([self.controls, self.panel, self._picture.timeline, self.under, self.places])
         self.add_class("pipeline-explorer")
         self._closed = False
         self._predict()
@@ -127,6 +130,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             self._closed = True
         self._runner.close()
         self._picture.close()
+        self.places.close_timer()
         close_tree(self)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
@@ -293,7 +297,14 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self._show(Frame(predicted, shown, _label(predicted, origin, said), whole, said, live))
 
     def _show(self, frame: Frame) -> None:
-        self._picture.show(replace(frame, gaps=causes_of, state=asdict(self.controls.settings())))
+        settings = self.controls.settings()
+        self._picture.show(replace(frame, gaps=causes_of, state=asdict(settings)))
+        if not frame.live:
+            self.places.follow(frame.trace, settings)
+
+    @_shown_in_app
+    def _open(self, name: str) -> None:
+        self.controls.fields["schedule"].control.value = name
 
 
 def sentence(error: BaseException) -> str:

@@ -1,0 +1,79 @@
+"""The cell that reproduces what the controls show, and a widget that shows and copies it."""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+from dataclasses import fields
+from typing import Any
+
+import anywidget
+import traitlets
+
+from explorer.core import Costs
+from explorer.schedules.options import read_options
+from explorer.widgets.settings import Settings
+
+_BROWSER = pathlib.Path(__file__).parent / "browser"
+_ALWAYS = ("forward", "backward")
+_WIDEST = 100  # letters of a line
+
+
+class Code(anywidget.AnyWidget):
+    """Python to read, and a button that copies it."""
+
+    _esm = (_BROWSER / "code.js").read_text(encoding="utf-8")
+
+    text = traitlets.Unicode("").tag(sync=True)
+
+
+def code_of(settings: Settings) -> str:
+    """Python that simulates what `settings` predict, draws it, and opens the app at the same place."""
+    chunks = {} if settings.n_chunks is None else {"n_chunks": settings.n_chunks}
+    sizes = {"n_ranks": settings.n_ranks, "n_micro_batches": settings.n_micro_batches, **chunks}
+    options: dict[str, Any] = dict(read_options(settings.options))
+    lines = [
+        "import explorer as ex",
+        "",
+        _call("program = ex.schedule", _text(settings.schedule), *_named(**sizes, **options)),
+        *(f"program = ex.move(program, {_text(action)}, slot={slot})" for action, slot in settings.moves),
+    ]
+    if settings.update and settings.program().has_backward:
+        lines.append("program = ex.add_updates(program)")
+    if settings.messages != "free":
+        lines.append("program = ex.add_messages(program)")
+    lines.append(_call("costs = ex.Costs.per_rank_share", *_costs(settings)))
+    rule = [] if settings.messages == "free" else _named(messages=settings.messages)
+    lines.append(_call("trace = ex.simulate", "program", "costs.for_program(program)", *rule))
+    begin = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    changed = {name: value for name, value in begin.items() if value != getattr(Settings, name)}
+    app = _call("ex.explore", *_named(**changed)).replace("\n", "\n# ")
+    return "\n".join([*lines, "ex.timeline(trace)", "", "# or the app, as it stands here:", f"# {app}"])
+
+
+def _costs(settings: Settings) -> list[str]:
+    share, usual = settings.share().share, Costs()
+    shown: dict[str, Any] = {
+        one.name: getattr(share, one.name)
+        for one in fields(Costs)
+        if one.name != "links" and (one.name in _ALWAYS or getattr(share, one.name) != getattr(usual, one.name))
+    }
+    nodes = f"links=ex.node_links({settings.n_ranks}, ranks_per_node={settings.ranks_per_node})"
+    return [*_named(**shown), *([nodes] if settings.ranks_per_node else [])]
+
+
+def _named(**values: Any) -> list[str]:
+    return [f"{name}={_text(value)}" for name, value in values.items()]
+
+
+def _call(function: str, *arguments: str) -> str:
+    """On one line, or on one for each argument where that is too long."""
+    line = f"{function}({', '.join(arguments)})"
+    return line if len(line) <= _WIDEST else "\n".join([f"{function}(", *(f"    {one}," for one in arguments), ")"])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return 'float("inf")' if value == math.inf else repr(value)

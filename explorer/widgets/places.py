@@ -1,0 +1,136 @@
+"""What lies below the picture: why ranks wait, every schedule side by side, the code; worked out when opened."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets
+
+from explorer.core import Trace
+from explorer.errors import ExplorerError
+from explorer.widgets.code import Code, code_of
+from explorer.widgets.compared import compared
+from explorer.widgets.look import Look, show
+from explorer.widgets.markup import Markup, element
+from explorer.widgets.settings import Settings
+from explorer.widgets.why import why_page
+
+NONE, WHY, COMPARE, CODE = "none", "why", "compare", "code"
+_TITLES = (
+    ("Picture alone", NONE, "nothing below the picture"),
+    ("Why", WHY, "why ranks wait, and what would help"),
+    ("Compare", COMPARE, "every schedule at these numbers and equal work"),
+    ("Code", CODE, "the cell that reproduces what is shown"),
+)
+_QUIET = 0.25  # seconds without a change after which a place follows: the picture comes first
+_WAIT = element("p", "Working it out …", kind="note")
+_NOTHING = element("p", "There is no picture yet", kind="note")
+
+
+class Places(ipywidgets.VBox):  # type: ignore[misc]
+    """A row of names, and below it what is behind the one that is chosen.
+
+    Attributes:
+        choice: the row.
+    """
+
+    def __init__(self, look: Look, on_open: Callable[[str], None]) -> None:
+        self.choice = ipywidgets.ToggleButtons(
+            options=[(title, name) for title, name, _ in _TITLES],
+            tooltips=[tip for _, _, tip in _TITLES],
+            style={"button_width": "auto"},
+            layout=look.plain,
+        )
+        self._page = look.text("pipeline-page")
+        self._opens = ipywidgets.Dropdown(options=[], description="Open", style=look.lists, layout=look.plain)
+        self._open = ipywidgets.Button(description="Show it above", layout=look.plain)
+        self._opening = ipywidgets.HBox([self._opens, self._open], layout=look.plain)
+        self._code = Code()
+        self._on_open = on_open
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._of: tuple[Trace, Settings] | None = None
+        self._done: tuple[str, tuple[Trace, Settings] | None] = (NONE, None)
+        super().__init__([self.choice, self._opening, self._page, self._code], layout=look.plain)
+        self.add_class("pipeline-places")
+        self.choice.observe(self._chosen, "value")
+        self._open.on_click(lambda _button: self._on_open(str(self._opens.value)))
+        self._chosen()
+
+    @property
+    def page(self) -> str:
+        """What is shown, as HTML."""
+        return str(self._page.value)
+
+    @property
+    def code(self) -> str:
+        """The cell that reproduces what is shown."""
+        return str(self._code.text)
+
+    @property
+    def schedules(self) -> tuple[str, ...]:
+        """Those that were compared and exist, the fastest first."""
+        return tuple(self._opens.options)
+
+    def show(self, name: str) -> None:
+        """Show one of them in the picture."""
+        self._opens.value = name
+        self._open.click()
+
+    def follow(self, trace: Trace, settings: Settings) -> None:
+        """What the picture shows now."""
+        self._of = trace, settings
+        self._later(_QUIET)
+
+    def close_timer(self) -> None:
+        """Work nothing out any more."""
+        with self._lock:
+            self._of = None
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _chosen(self, _change: Any = None) -> None:
+        place = self.choice.value
+        show(self._page, place in (WHY, COMPARE))
+        show(self._opening, place == COMPARE)
+        show(self._code, place == CODE)
+        if place in (WHY, COMPARE) and self._done != (place, self._of):
+            self._page.value = _NOTHING if self._of is None else _WAIT
+        self._later(0.0)
+
+    def _later(self, seconds: float) -> None:
+        """Work it out in a thread of its own, once nothing has changed for so long."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self.choice.value == NONE or self._of is None:
+                return
+            self._timer = threading.Timer(seconds, self._work)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _work(self) -> None:
+        place, of = str(self.choice.value), self._of
+        if of is None or self._done == (place, of):
+            return
+        trace, settings = of
+        names: list[str] = []
+        page = Markup()
+        try:
+            if place == CODE:
+                self._code.text = code_of(settings)
+            elif place == COMPARE:
+                page, names = compared(settings)
+            elif place == WHY:
+                page = why_page(trace)
+        except ExplorerError as error:
+            page = element("p", str(error), kind="explanation")
+        with self._lock:
+            if (place, of) != (self.choice.value, self._of):
+                return  # another one is under way
+            self._done = place, of
+            self._page.value = page
+            if names:
+                self._opens.options = names

@@ -1,0 +1,127 @@
+"""Why ranks wait, and what would make the step shorter: one step of a trace, in words and bars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from explorer.analysis import Cause, aligned_step, critical_path, gains, idle_intervals, sensitivity
+from explorer.core import Trace
+from explorer.figures.palette import CAUSE_LOOKS
+from explorer.figures.units import Unit, time_unit
+from explorer.widgets.markup import Markup, Part, bar, chip, element, table
+
+_NAMES = tuple(cause.name.lower() for cause in Cause)
+_MOST_RANKS = 16
+_MOST_ROWS = 8
+_GAIN = "#0fa574"
+_PROMISES = {"exact": "", "bound": "at most "}
+# in the order of the pieces that `critical_path` names
+_PIECES = (
+    "at work",
+    "for messages on their way",
+    "for messages behind others",
+    "waiting for room",
+    "between actions",
+)
+
+
+def why_page(trace: Trace) -> Markup:
+    """The causes of idle time in the trace's typical step, what removing each would gain, and where time goes.
+
+    Raises:
+        InputError: if its events are not of its program.
+        ProgramError: if its program is incomplete or cannot finish.
+    """
+    step = aligned_step(trace)
+    unit = time_unit(step.makespan, "wall")
+    idle = idle_intervals(step).totals().sum(axis=0)
+    return element(
+        "div",
+        element("p", _headline(step, idle, unit), kind="headline"),
+        element("div", _by_cause(idle, unit), _by_rank(step, idle, unit), kind="columns"),
+        element("div", _remedies(step, unit), _levers(step, unit), kind="columns"),
+        element("p", _path(step, unit)),
+        kind="why",
+    )
+
+
+def _headline(step: Trace, idle: Any, unit: Unit) -> str:
+    total, by_cause = idle.sum(), idle.sum(axis=0)
+    if not total:
+        return "No rank ever waits."
+    share = total / (step.makespan * step.n_ranks)
+    largest = np.argsort(-by_cause, kind="stable")[:2]
+    because = " and ".join(
+        f"{by_cause[one] / total:.0%} {CAUSE_LOOKS[_NAMES[one]].title}" for one in largest if by_cause[one]
+    )
+    return f"Ranks wait {share:.1%} of the step, {unit.show(total)} of all ranks together. Of that, {because}."
+
+
+def _by_cause(idle: Any, unit: Unit) -> Markup:
+    total, by_cause = idle.sum(), idle.sum(axis=0)
+    rows = []
+    for one in np.argsort(-by_cause, kind="stable").tolist():
+        if by_cause[one] > 0:
+            look = CAUSE_LOOKS[_NAMES[one]]
+            share = by_cause[one] / total
+            name = element("span", chip(look.letter, look.color), " ", look.title)
+            rows.append((name, unit.show(by_cause[one]), f"{share:.1%}", bar([Part(share, look.color)])))
+    return table(("cause", "idle", "share", ""), rows, caption="Why ranks wait")
+
+
+def _by_rank(step: Trace, idle: Any, unit: Unit) -> Markup:
+    ranks = range(step.n_ranks)
+    shown = ranks if len(ranks) <= _MOST_RANKS else np.linspace(0, len(ranks) - 1, _MOST_RANKS).round().astype(int)
+    widest = idle.sum(axis=1).max() or 1.0
+    rows = [(f"rank {rank}", unit.show(idle[rank].sum()), bar(_causes(idle[rank], widest, unit))) for rank in shown]
+    some = "" if len(ranks) <= _MOST_RANKS else f" ({len(rows)} of {len(ranks)})"
+    return table(("", "idle", ""), rows, caption=f"Idle time of each rank{some}")
+
+
+def _causes(idle: Any, widest: float, unit: Unit) -> list[Part]:
+    looks = [CAUSE_LOOKS[name] for name in _NAMES]
+    return [
+        Part(seconds / widest, look.color, look.letter, f"{look.title}: {unit.show(seconds)}")
+        for seconds, look in zip(idle.tolist(), looks, strict=True)
+        if seconds > 0
+    ]
+
+
+def _remedies(step: Trace, unit: Unit) -> Markup:
+    found: list[dict[Any, Any]] = gains(step).head(_MOST_ROWS).to_dict("records")
+    rows = [
+        (
+            one["remedy"],
+            f"{_PROMISES[one['promise']]}{unit.show(one['gain'])}",
+            bar([Part(one["share"], _GAIN if one["promise"] == "exact" else CAUSE_LOOKS["fill"].color)]),
+        )
+        for one in found
+    ]
+    return table(("if …", "the step gains", ""), rows, caption="What would help")
+
+
+def _levers(step: Trace, unit: Unit) -> Markup:
+    found: list[dict[Any, Any]] = sensitivity(step).head(_MOST_ROWS).to_dict("records")
+    most = max((one["gain"] for one in found), default=0.0)
+    rows = [
+        (
+            f"{one['of']} {one['name']}" if one["of"] == "kind" else one["name"],
+            unit.show(one["gain"]),
+            bar([Part(one["gain"] / most, _GAIN)]),
+        )
+        for one in found
+        if one["gain"] > 0
+    ]
+    return table(("10 % less of …", "the step gains", ""), rows, caption="What the step depends on")
+
+
+def _path(step: Trace, unit: Unit) -> str:
+    path = critical_path(step)
+    seconds = np.bincount(path["what"].cat.codes, weights=path["seconds"], minlength=len(_PIECES))
+    longest = np.argsort(-seconds, kind="stable")
+    parts = ", ".join(
+        f"{unit.show(float(seconds[one]))} {_PIECES[one]}" for one in longest.tolist() if seconds[one] > 0
+    )
+    return f"The critical path, the longest chain of what had to wait for one another: {parts}."
