@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from explorer.cli.arguments import Commands, add_link, add_nodes, add_output, add_program, links_of, program_of, whole
 from explorer.cli.output import report, size_of, to_json
-from explorer.errors import InputError
+from explorer.cli.training import training_of
+from explorer.errors import InputError, RunError
 from explorer.figures.units import bytes_unit
 
 if TYPE_CHECKING:
-    from explorer.core import Program
+    from explorer.core import Program, Trace
     from explorer.execute import Run
 
 PARITY_FAILED = 1
@@ -30,12 +32,19 @@ def add(commands: Commands) -> None:
         "--backend",
         default="kernel",
         choices=["kernel", "processes"],
-        help="where ranks run: all in this process, or in one each (kernel)",
+        help="where ranks run: all in this process, or in one each, those of torchrun if it started this (kernel)",
     )
-    parser.add_argument("--model", default="mlp", choices=list(READY_MODELS), help="what is trained (mlp)")
+    parser.add_argument(
+        "--model", default="mlp", help=f"what is trained: {', '.join(READY_MODELS)}, or your module:function (mlp)"
+    )
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="of torch's random numbers (0)")
     parser.add_argument("--steps", type=whole, default=1, metavar="N", help="training steps (1)")
     add_link(parser)
     add_nodes(parser)
+    parser.add_argument(
+        "--fault", action="append", metavar="WORDS", help='put into the run on purpose, like "slow rank=2 factor=3"'
+    )
+    parser.add_argument("--output", metavar="FILE", help="also save the trace, as run.json.gz, which Perfetto opens")
     add_output(parser)
     parser.set_defaults(command=run)
 
@@ -48,13 +57,16 @@ def run(arguments: argparse.Namespace) -> int:
         from explorer.figures.export import check_path
 
         check_path(arguments.html)  # before the training, not after it
-    done = _train(program_of(arguments), arguments)
+    try:
+        done = _train(program_of(arguments), arguments)
+    except RunError as error:
+        if error.trace is not None and len(error.trace.events):
+            _write(arguments, error.trace, None)  # what ran until then
+        raise
+    if not _is_first():
+        return 0 if done.parity else PARITY_FAILED
     values = to_json(_values(done))
-    if arguments.html is not None:
-        from explorer.figures import timeline_and_memory, write_html
-
-        page = timeline_and_memory(done.trace, predicted=done.predicted)
-        write_html(page, arguments.html, title=f"{done.trace.program.name} – Pipeline Explorer")
+    _write(arguments, done.trace, done.predicted)
     print(values if arguments.json else _report(done))
     for finding in done.preflight.warnings:
         sys.stderr.write(f"explorer: {finding.sentence}\n")
@@ -65,25 +77,53 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if done.parity else PARITY_FAILED
 
 
+def _is_first() -> bool:
+    """Whether this process is the one that speaks for all that torchrun has started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _write(arguments: argparse.Namespace, trace: Trace, predicted: Trace | None) -> None:
+    """Write what was asked for of a trace."""
+    if arguments.output is not None:
+        from explorer.io import save
+
+        save(trace, arguments.output)
+    if arguments.html is not None:
+        from explorer.figures import timeline_and_memory, write_html
+
+        page = timeline_and_memory(trace, predicted=predicted)
+        write_html(page, arguments.html, title=f"{trace.program.name} – Pipeline Explorer")
+
+
 def _train(program: Program, arguments: argparse.Namespace) -> Run:
     from explorer.cli.progress import Progress
     from explorer.core import Costs
-    from explorer.execute import execute, ready_model
+    from explorer.execute import execute, parse_fault
 
     links = Costs(**links_of(arguments, program.n_ranks))
     is_free = arguments.latency == 0 and math.isinf(arguments.bandwidth)
-    model = ready_model(arguments.model, n_stages=program.n_stages, n_micro_batches=program.n_micro_batches)
+    training = training_of(arguments.model, program, seed=arguments.seed)
     return execute(
         program,
-        model.layers,
-        model.batch,
-        loss=model.loss,
-        optimizer=model.optimizer,
+        training.model,
+        training.batch,
+        loss=training.loss,
+        optimizer=training.optimizer,
         n_steps=arguments.steps,
-        backend=arguments.backend,
+        backend=_backend(arguments.backend),
+        faults=[parse_fault(text) for text in arguments.fault or ()],
         links=None if is_free else links,
         hooks=(Progress(sys.stderr),) if sys.stderr.isatty() else (),
     )
+
+
+def _backend(name: str) -> str:
+    """Processes that torchrun has started are the ranks themselves."""
+    if name != "processes":
+        return name
+    from explorer.execute.joined import is_started_by_torchrun
+
+    return "torchrun" if is_started_by_torchrun() else name
 
 
 def _values(done: Run) -> dict[str, Any]:

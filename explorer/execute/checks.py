@@ -18,7 +18,7 @@ Values = tuple[torch.Tensor, ...]
 Loss = Callable[[Any, torch.Tensor], torch.Tensor]
 
 IGNORED = -100  # the class that torch's losses leave out unless told otherwise
-BACKENDS = ("kernel", "processes")
+BACKENDS = ("kernel", "processes", "torchrun")
 _LONGEST = 1_000_000  # seconds: sockets count no more
 
 
@@ -80,7 +80,7 @@ def check_real(backend: str, *, links: Any, clock: Any) -> None:
     for argument, value in {"links": links, "clock": clock}.items():
         if backend != "kernel" and value is not None:
             raise InputError(
-                f"{backend} have links and a clock of their own, which are measured; got {argument} besides; leave it "
+                f"processes have links and a clock of their own, which are measured; got {argument} besides; leave it "
                 'out, or run backend="kernel"',
                 argument=argument,
             )

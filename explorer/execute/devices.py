@@ -49,9 +49,9 @@ def on_host(model: CutModel) -> Iterator[None]:
         model.whole.to(device)
 
 
-def settle(task: Task) -> torch.device:
-    """Move a rank's part of the model and of the batch to the rank's device."""
-    device = device_of(task.rank, task.device)
+def settle(task: Task, place: int | None = None) -> torch.device:
+    """Move a rank's part of the model and of the batch to its device: of this number, or of the rank's."""
+    device = device_of(task.rank if place is None else place, task.device)
     if device.type == "cuda":
         torch.cuda.set_device(device)
         task.model.whole.to(device)

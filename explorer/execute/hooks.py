@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from explorer.core import Action, Category, Costs, Program
+from explorer.core.clocks import ClockOffset
 from explorer.execute.faults import Injected
 
 
@@ -281,6 +282,9 @@ class Hook:
     def message(self, event: Message) -> None:
         """Something has gone from one process to another."""
 
+    def aligned(self, offsets: tuple[ClockOffset, ...]) -> None:
+        """The clocks of all ranks have been brought onto rank 0's."""
+
     def memory(self, event: Memory) -> None:
         """Memory was taken or given back."""
 
@@ -342,6 +346,10 @@ class Hooks(Hook):
     def message(self, event: Message) -> None:
         """Tell all."""
         self._tell("message", event)
+
+    def aligned(self, offsets: tuple[ClockOffset, ...]) -> None:
+        """Tell all."""
+        self._tell("aligned", offsets)
 
     def memory(self, event: Memory) -> None:
         """Tell all."""

@@ -38,6 +38,7 @@ from explorer.execute.fault_words import check_faults
 from explorer.execute.faults import Fault
 from explorer.execute.fit import fit
 from explorer.execute.hooks import Hook, Hooks, RunEnd, RunStart
+from explorer.execute.joined import train_joined
 from explorer.execute.keeper import keeper
 from explorer.execute.parity import Outcome, Parity, compare
 from explorer.execute.parity_factors import Counts
@@ -55,6 +56,8 @@ from explorer.execute.stages import Chain, CutModel
 from explorer.execute.training import Job, train
 from explorer.execute.traits import Watch
 from explorer.execute.updates import MakeOptimizer, check_optimizer, make_optimizers
+
+_TRAIN = {"kernel": train, "processes": train_in_processes, "torchrun": train_joined}
 
 
 def execute(
@@ -98,7 +101,8 @@ def execute(
         loss: outputs and targets of a micro-batch → one number, averaged over the micro-batch.
         optimizer: parameters → torch optimizer, called once a stage; None to train nothing.
         n_steps: training steps over the same batch.
-        backend: "kernel", this process, or "processes", one for each rank on this machine.
+        backend: "kernel", this process, or "processes", one for each rank on this machine; or "torchrun", where each
+            of the processes that torchrun has started, on any machines, calls this alike, and is a rank.
         links: whose latency, bandwidth and, if given, message_bytes the messages take in the kernel; None for free.
         split_points: names of the layers or submodules where a new stage begins.
         hooks: who hears of the run; a Recorder among them is the one the trace comes from.
@@ -150,7 +154,7 @@ def execute(
     job = Job(program, inputs, targets, loss, optimizer, n_steps, links, timeout, begun, kept, saving, chosen)
     recorder, listeners = _with_recorder(hooks)
     in_kernel = backend == "kernel"
-    if not in_kernel:
+    if backend == "processes":
         keeper().start()  # it imports torch while the model is looked at here
     group = one_rank_group() if in_kernel else contextlib.nullcontext()
     with alone(), measured(), group, quiet(), core_time() as own:
@@ -158,7 +162,7 @@ def execute(
         error: BaseException | None = None
         try:
             listeners.run_start(RunStart(program, n_steps, backend, "virtual" if in_kernel else "real"))
-            outcome = (train if in_kernel else train_in_processes)(job, bench, listeners)
+            outcome = _TRAIN[backend](job, bench, listeners)
             parity = _check(job, reference, outcome, listeners)
         except BaseException as raised:
             error = raised

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import Costs, Events, Graph, MemoryChanges, Origin, Program, Trace, graph_of
+from explorer.core.clocks import SAME_CLOCK, ClockOffset
 from explorer.errors import RunError
 from explorer.execute.faults import DelayMessage, Injected
 from explorer.execute.hooks import (
@@ -56,6 +57,7 @@ class Recorder(Hook):
         self._recording: list[float] = []
         self._done = 0
         self._injected: list[Injected] = []
+        self._offsets: tuple[ClockOffset, ...] | None = None
         self._forecast: Forecast | None = None
         self._seconds: deque[npt.NDArray[np.float64]] = deque(maxlen=_MOST_STEPS)
 
@@ -99,6 +101,10 @@ class Recorder(Hook):
         with self._lock:
             if self._step is not None:
                 self._step.updates.append((event.rank, event.stage, event.seconds, event.begun))
+
+    def aligned(self, offsets: tuple[ClockOffset, ...]) -> None:
+        """Keep how far the clocks were apart, unless they are one."""
+        self._offsets = None if set(offsets) == {SAME_CLOCK} else offsets
 
     def injected(self, event: Injected) -> None:
         """Keep where; a message that is late lies so on a virtual clock."""
@@ -197,7 +203,8 @@ class Recorder(Hook):
             laid.append(_lay(clock, graph, links, step))
         events = Events.concatenate(*(one.events for one in laid)) if laid else Events.of(step=())
         changes = _changes(memory, laid, graph.program.n_slots)
-        return Trace(events, graph.program, changes, links, clock, marks=marks_of(injected, laid, graph.program, clock))
+        marks = marks_of(injected, laid, graph.program, clock)
+        return Trace(events, graph.program, changes, links, clock, clock_offsets=self._offsets, marks=marks)
 
     def predicted(self) -> Trace | None:
         """The simulated trace of the same program with the median costs measured so far; None before the warm-up's end.

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any
@@ -61,7 +61,7 @@ def main(descriptors: list[int]) -> None:
             _work(order, data, ranks, reporter, ours)
         except Exception as error:  # noqa: BLE001  the caller is told of everything
             reporter.flush()
-            reporter.tell("failed", _failure(error))
+            reporter.tell("failed", failure_of(error))
             threading.Event().wait()  # the sockets stay open, so that no other rank fails of this one's end
         del data
         gc.collect()
@@ -84,14 +84,33 @@ def _work(order: Order, data: bytes, ranks: Ranks, reporter: Reporter, ours: fro
             f"a worker must be able to import what the model is made of; it failed with {first_line(error)}; put that "
             'file where Python finds it, or run backend="kernel"'
         ) from error
+
+    def join(backend: str) -> None:
+        ranks.join(order.group, order.n_ranks, order.port, 2 * order.timeout, backend=backend)
+
+    run_rank(task, reporter, join, ours)
+
+
+def run_rank(
+    task: Task, reporter: Reporter, join: Callable[[str], None], ours: frozenset[str], *, place: int | None = None
+) -> None:
+    """Run one rank's part, and tell of it.
+
+    Args:
+        task: its part.
+        reporter: who is told.
+        join: called with what is to carry messages, before the first one.
+        ours: modules that were there before the caller's.
+        place: of the rank's device on this machine; None for its rank.
+    """
     torch.set_default_dtype(task.dtype)
     program = task.job.program
-    device = settle(task)
+    device = settle(task, place)
     reporter.on_device = device.type == "cuda"
     clock: Any = cuda_clock(device) if reporter.on_device else time.perf_counter
     bench = RankBench(task.model, task.samples(device), task.job.loss, clock, task.seeds)
     courier = Courier(clock, reporter.waits, reporter.parcel)
-    ranks.join(order.group, order.n_ranks, order.port, 2 * order.timeout, backend=backend_of(device))
+    join(backend_of(device))
     with quiet(), courier.installed(), reporter.tended():
         reporter.begin(WARM_UP)
         _warm_up(task, bench, reporter, courier)
@@ -100,7 +119,8 @@ def _work(order: Order, data: bytes, ranks: Ranks, reporter: Reporter, ours: fro
     reporter.tell("done", _done(task, bench, session, imported_since(ours), sketches))
 
 
-def _failure(error: Exception) -> Failure:
+def failure_of(error: Exception) -> Failure:
+    """What ended a rank, for others to be told."""
     known = isinstance(error, ExplorerError)
     message = str(error) if known else first_line(error)
     # what torch raises outside of any action is of messages
