@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
@@ -97,7 +97,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             has_room=lambda: self._picture.has_room(live=True),
         )
         self.under = Under(Around(self.controls, self._picture, self._act, self._redraw), look)
-        self.places = Places(look, self._open)
+        self.places = Places(look, self.controls.settings, self._open)
         super().__init__([self.controls, self.panel, self._picture.timeline, self.under, self.places])
         self.add_class("pipeline-explorer")
         self._closed = False
@@ -130,7 +130,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             self._closed = True
         self._runner.close()
         self._picture.close()
-        self.places.close_timer()
+        self.places.end()
         close_tree(self)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
@@ -233,7 +233,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         if self.prediction is not None:
             settings = self.controls.settings()
             backend = self.panel.where.backend
-            start = starter(settings, self.prediction, self._own, backend)
+            start = starter(settings, self.prediction, self._own, backend, self.panel.lab.faults)
             self._runner.submit(Job(settings, self.prediction, start, backend), at_once=at_once)
             self.panel.running(True)
 
@@ -273,10 +273,12 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         elif isinstance(error, RunStopped):
             self.panel.tell(f"Stopped at {job.recorder.progress:.0%} · {_measured(job)}. {_FAINT}")
         elif error is not None:
+            self._follow(job)  # with what was told last
             self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
-        if not (isinstance(error, InputError) and self.controls.explain(error)):
+        lab, controls = self.panel.lab, self.controls
+        if not (isinstance(error, InputError) and (lab.explain(error) or controls.explain(error))):
             self.panel.fail(sentence(error))
         self.panel.tell("The run failed; the picture shows what was measured until then, if anything")
 
@@ -290,6 +292,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
     # ── the picture ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _show_run(self, predicted: Trace, measured: Trace, said: tuple[Number, ...], *, live: bool = False) -> None:
+        self.panel.lab.happened(measured.marks)
         spans = [_until(trace) for trace in (predicted, measured)]
         shown = measured if len(measured.events) else None
         whole = _calm(max(spans), spans[0]) if live else max(spans)
@@ -303,8 +306,10 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             self.places.follow(frame.trace, settings)
 
     @_shown_in_app
-    def _open(self, name: str) -> None:
-        self.controls.fields["schedule"].control.value = name
+    def _open(self, values: Mapping[str, Any]) -> None:
+        """Go where a cell of a sweep, or a row of a comparison, stands."""
+        self.controls.go_to(values)
+        self._changed("schedule")
 
 
 def sentence(error: BaseException) -> str:

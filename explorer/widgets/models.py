@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from explorer.widgets.settings import Prediction, Settings
 from explorer.widgets.where import KERNEL
 
 if TYPE_CHECKING:
-    from explorer.execute import Run
+    from explorer.execute import Fault, Run
 
 OWN = "own"
 
@@ -46,7 +46,7 @@ def titles(own: OwnModel | None) -> dict[str, str]:
 
 
 def starter(
-    settings: Settings, prediction: Prediction, own: OwnModel | None, backend: str
+    settings: Settings, prediction: Prediction, own: OwnModel | None, backend: str, faults: Sequence[Fault] = ()
 ) -> Callable[[list[Any]], Run]:
     """What runs the model of `settings` when given its hooks; torch is imported there and not before."""
 
@@ -56,6 +56,7 @@ def starter(
         program = prediction.program
         links = settings.links() if backend == KERNEL else None  # between processes they are the machine's own
         common: dict[str, Any] = {"n_steps": settings.n_steps, "links": links, "hooks": hooks, "backend": backend}
+        common["faults"] = list(faults)
         if settings.model == OWN and own is not None:
             given = {"optimizer": own.optimizer, "split_points": own.split_points}
             return execute(program, own.model, own.batch, loss=own.loss, **given, **common)

@@ -6,6 +6,7 @@ import html
 
 import ipywidgets
 
+from explorer.widgets.lab import Lab
 from explorer.widgets.look import Look
 from explorer.widgets.where import Where
 
@@ -18,6 +19,7 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         stop: button.
         on_change: the switch.
         where: ranks work.
+        lab: where runs are given faults.
     """
 
     def __init__(self, look: Look, *, run_on_change: bool, backend: str | None = None) -> None:
@@ -39,7 +41,8 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         self._error = look.text("pipeline-explanation")
         parts = [self.run, self.stop, self.on_change, self.where, self._progress]
         row = ipywidgets.HBox(parts, layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"))
-        super().__init__([row, self.where.note, self._error, self._status], layout=look.plain)
+        self.lab = Lab(look)
+        super().__init__([row, self.where.note, self.lab, self._error, self._status], layout=look.plain)
         self.add_class("pipeline-run")
         self.fail("")
 
