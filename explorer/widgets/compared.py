@@ -14,14 +14,15 @@ _HERE, _OTHERS = "#0a6ebd", "#868c96"
 _HEADS = ("schedule", "makespan", "", "bubble ratio", "peak in flight", "peak memory", "messages", "weight copies")
 
 
-def compared(settings: Settings) -> tuple[Markup, list[str]]:
-    """The table, and the names of the schedules that exist for these numbers, the fastest first."""
-    names = sorted(REGISTRY, key=lambda name: name != settings.schedule)
+def compared(settings: Settings) -> tuple[Markup, dict[str, int]]:
+    """The table, and the schedules that exist for these numbers with their chunks, the fastest first."""
+    trains = REGISTRY[settings.schedule].trains  # a forward alone would win against whatever trains
+    names = [name for name, recipe in REGISTRY.items() if recipe.trains == trains]
     found: list[dict[Any, Any]] = comparison(
         names,
         n_ranks=settings.n_ranks,
         n_micro_batches=settings.n_micro_batches,
-        n_chunks=settings.n_chunks,
+        n_chunks=settings.n_chunks if (settings.n_chunks or 1) > 1 else None,
         costs=settings.share(),
     ).to_dict("records")
     legal = sorted((one for one in found if one["legal"]), key=lambda one: float(one["makespan"]))
@@ -35,7 +36,7 @@ def compared(settings: Settings) -> tuple[Markup, list[str]]:
     reasons = element("ul", *(element("li", element("b", one["schedule"]), f": {one['reason']}") for one in not_legal))
     why_not = element("details", element("summary", f"{len(not_legal)} do not exist for these numbers"), reasons)
     parts = [table(_HEADS, rows, caption=said), *([why_not] if not_legal else [])]
-    return element("div", *parts, kind="why"), [one["schedule"] for one in legal]
+    return element("div", *parts, kind="why"), {one["schedule"]: int(one["n_chunks"]) for one in legal}
 
 
 def _row(one: dict[Any, Any], longest: float, here: str) -> tuple[object, ...]:
@@ -48,5 +49,5 @@ def _row(one: dict[Any, Any], longest: float, here: str) -> tuple[object, ...]:
         f"{one['peak_in_flight']}",
         bytes_unit(bytes_held).show(bytes_held) if bytes_held > 0 else "–",
         f"{one['messages']:,}",
-        f"{one['weight_copies']}",
+        f"{one['weight_copies']:g}",
     )

@@ -42,10 +42,10 @@ _SHARING = [("fairly: equal parts", "fair"), ("one after the other", "queue")]
 _RECOMPUTE = [("inputs: B or I", "inputs"), ("both: I and W each", "both")]
 _AS_THEY_ARE = (
     *("weight_share", "overlap_share", "recompute", "recompute_for"),
-    *("jitter", "seed", "slow_rank", "slow_factor", "late_action", "messages"),
+    *("jitter", "seed", "slow_rank", "slow_factor", "late_action", "messages", "long_micro_batch", "long_factor"),
     *("ranks_per_node", "sharing"),
 )
-_RERUNS = ("model", "schedule", "options", "n_ranks", "n_chunks", "n_micro_batches")
+_RERUNS = ("model", "schedule", "options", "warm_up", "n_ranks", "n_chunks", "n_micro_batches")
 
 
 class Controls(ipywidgets.VBox):  # type: ignore[misc]
@@ -73,6 +73,7 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
             "message_bytes": _linear("Message, MB", settings.message_bytes / _MB, 64.0, 0.5, look),
         }
         more = {
+            "warm_up": _dropdown("Warm-up", _warm_ups(settings.warm_up), settings.warm_up, look),
             "weight_share": _linear("W ÷ backward", settings.weight_share, 1.0, 0.05, look, digits=2),
             "overlap_share": _linear("F with B ÷ both", settings.overlap_share, 1.0, 0.05, look, digits=2),
             "recompute": _linear("Recompute ÷ F", settings.recompute, 1.0, 0.1, look),
@@ -82,6 +83,8 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
             "seed": _counter("Seed", settings.seed, 99, look, least=0),
             "slow_rank": _counter("Slow rank", settings.slow_rank, 63, look, least=0),
             "slow_factor": _linear("Takes × as long", settings.slow_factor, 4.0, 0.1, look, least=1.0),
+            "long_micro_batch": _counter("Long micro-batch", settings.long_micro_batch, 127, look, least=0),
+            "long_factor": _linear("… takes × as long", settings.long_factor, 4.0, 0.1, look, least=1.0),
             "late_action": _text("Late action", settings.late_action, look, "2F3"),
             "update": _linear("Optimizer, ms", settings.update * _MS, 100.0, 1.0, look),
             "ranks_per_node": _counter("Ranks a node", settings.ranks_per_node, 16, look, least=0),
@@ -132,6 +135,19 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
             control.options = _schedules()
             control.value = chosen
 
+    def go_to(self, values: Mapping[str, Any]) -> None:
+        """Set several fields at once; nobody is told of each."""
+        self._following = True
+        try:
+            for name, value in values.items():
+                control = self.fields[name].control
+                if getattr(control, "max", value) < value:
+                    control.max = value
+                control.value = value
+        finally:
+            self._following = False
+        self._chunks_chosen = self.fields["n_chunks"].value != _chunks_of(self.fields["schedule"].value)
+
     def on_change(self, react: Callable[[str], None]) -> None:
         """Call `react` with the name of each field that changes."""
         for name, field in self.fields.items():
@@ -139,7 +155,7 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
 
     @property
     def following(self) -> bool:
-        """Whether the chunks are just being set to suit a schedule, which will tell of itself."""
+        """Whether fields are just being set to suit others, which will tell of themselves."""
         return self._following
 
     def describe(self) -> None:
@@ -154,6 +170,7 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
         options = [name for name in REGISTRY[self.fields["schedule"].value].options if name != "costs"]  # not typed
         self.fields["options"].say(f"{', '.join(options)}; name=value, with commas" if options else "")
         show(self.fields["options"], bool(options))
+        show(self.fields["warm_up"], "warm_up" in options)
         limited = math.isfinite(self.fields["bandwidth"].value)
         self.fields["message_bytes"].say("of the prediction; a run knows its own" if limited else "")
         show(self.fields["message_bytes"], limited)
@@ -198,7 +215,7 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
 
     def _follow_schedule(self, change: Any) -> None:
         """Give the schedule as many chunks as it is made for, unless the user has chosen a number."""
-        if not self._chunks_chosen:
+        if not self._chunks_chosen and not self._following:
             self._following = True
             try:
                 self.fields["n_chunks"].control.value = _chunks_of(change["new"])
@@ -241,7 +258,15 @@ def _schedules() -> list[tuple[str, str]]:
     return [(recipe.title, name) for name, recipe in REGISTRY.items()]
 
 
-def _dropdown(label: str, options: list[tuple[str, str]], value: str, look: Look) -> Any:
+def _warm_ups(value: int | None) -> list[tuple[str, int | None]]:
+    """What each rank may have more forwards first than the rank behind it."""
+    known = {0: "0: one micro-batch at a time", 1: "1 more a rank: 1F1B", 2: "2 more a rank: eager"}
+    most = max(6, value or 0)
+    counts = [(known.get(count, f"{count} more a rank"), count) for count in range(most + 1)]
+    return [("as the schedule has it", None), *counts]
+
+
+def _dropdown(label: str, options: list[tuple[str, Any]], value: Any, look: Look) -> Any:
     return ipywidgets.Dropdown(options=options, value=value, description=label, style=look.lists, layout=look.wide)
 
 

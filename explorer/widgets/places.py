@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ipywidgets
@@ -15,15 +15,18 @@ from explorer.widgets.compared import compared
 from explorer.widgets.look import Look, show
 from explorer.widgets.markup import Markup, element
 from explorer.widgets.settings import Settings
+from explorer.widgets.sweeps import SweepPanel
 from explorer.widgets.why import why_page
 
-NONE, WHY, COMPARE, CODE = "none", "why", "compare", "code"
+NONE, WHY, COMPARE, SWEEP, CODE = "none", "why", "compare", "sweep", "code"
 _TITLES = (
     ("Picture alone", NONE, "nothing below the picture"),
     ("Why", WHY, "why ranks wait, and what would help"),
     ("Compare", COMPARE, "every schedule at these numbers and equal work"),
+    ("Sweep", SWEEP, "schedules over micro-batches, ranks or chunks"),
     ("Code", CODE, "the cell that reproduces what is shown"),
 )
+_SWEPT = ("n_ranks", "n_micro_batches", "schedule", "n_chunks", "options")
 _QUIET = 0.25  # seconds without a change after which a place follows: the picture comes first
 _WAIT = element("p", "Working it out …", kind="note")
 _NOTHING = element("p", "There is no picture yet", kind="note")
@@ -34,9 +37,12 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
 
     Attributes:
         choice: the row.
+        sweeps: what is behind "sweep", once it has been opened.
     """
 
-    def __init__(self, look: Look, on_open: Callable[[str], None]) -> None:
+    def __init__(
+        self, look: Look, settings: Callable[[], Settings], on_open: Callable[[Mapping[str, Any]], None]
+    ) -> None:
         self.choice = ipywidgets.ToggleButtons(
             options=[(title, name) for title, name, _ in _TITLES],
             tooltips=[tip for _, _, tip in _TITLES],
@@ -48,15 +54,18 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         self._open = ipywidgets.Button(description="Show it above", layout=look.plain)
         self._opening = ipywidgets.HBox([self._opens, self._open], layout=look.plain)
         self._code = Code()
-        self._on_open = on_open
+        self._found: dict[str, int] = {}  # schedules that were compared, with their chunks
+        self._look, self._settings, self._on_open = look, settings, on_open
+        self.sweeps: SweepPanel | None = None
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self._of: tuple[Trace, Settings] | None = None
         self._done: tuple[str, tuple[Trace, Settings] | None] = (NONE, None)
-        super().__init__([self.choice, self._opening, self._page, self._code], layout=look.plain)
+        self._always = (self.choice, self._opening, self._page, self._code)
+        super().__init__(self._always, layout=look.plain)
         self.add_class("pipeline-places")
         self.choice.observe(self._chosen, "value")
-        self._open.on_click(lambda _button: self._on_open(str(self._opens.value)))
+        self._open.on_click(lambda _button: self._open_compared())
         self._chosen()
 
     @property
@@ -72,7 +81,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
     @property
     def schedules(self) -> tuple[str, ...]:
         """Those that were compared and exist, the fastest first."""
-        return tuple(self._opens.options)
+        return tuple(self._found)
 
     def show(self, name: str) -> None:
         """Show one of them in the picture."""
@@ -84,8 +93,10 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         self._of = trace, settings
         self._later(_QUIET)
 
-    def close_timer(self) -> None:
+    def end(self) -> None:
         """Work nothing out any more."""
+        if self.sweeps is not None:
+            self.sweeps.wait()
         with self._lock:
             self._of = None
             if self._timer is not None:
@@ -96,16 +107,28 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         show(self._page, place in (WHY, COMPARE))
         show(self._opening, place == COMPARE)
         show(self._code, place == CODE)
+        if place == SWEEP and self.sweeps is None:
+            self.sweeps = SweepPanel(self._settings, self._go_to, self._look)  # most never open it
+            self.children = (*self._always, self.sweeps)
+        if self.sweeps is not None:
+            show(self.sweeps, place == SWEEP)
         if place in (WHY, COMPARE) and self._done != (place, self._of):
             self._page.value = _NOTHING if self._of is None else _WAIT
         self._later(0.0)
+
+    def _open_compared(self) -> None:
+        name = self._opens.value
+        self._on_open({"schedule": name, "n_chunks": self._found[name], "options": ""})
+
+    def _go_to(self, settings: Settings) -> None:
+        self._on_open({name: getattr(settings, name) for name in _SWEPT})
 
     def _later(self, seconds: float) -> None:
         """Work it out in a thread of its own, once nothing has changed for so long."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
-            if self.choice.value == NONE or self._of is None:
+            if self.choice.value in (NONE, SWEEP) or self._of is None:
                 return
             self._timer = threading.Timer(seconds, self._work)
             self._timer.daemon = True
@@ -116,13 +139,13 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         if of is None or self._done == (place, of):
             return
         trace, settings = of
-        names: list[str] = []
+        found: dict[str, int] = {}
         page = Markup()
         try:
             if place == CODE:
                 self._code.text = code_of(settings)
             elif place == COMPARE:
-                page, names = compared(settings)
+                page, found = compared(settings)
             elif place == WHY:
                 page = why_page(trace)
         except ExplorerError as error:
@@ -132,5 +155,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
                 return  # another one is under way
             self._done = place, of
             self._page.value = page
-            if names:
-                self._opens.options = names
+            if found:
+                self._found = found
+                self._opens.options = list(found)
+                self._opens.value = next(iter(found))

@@ -47,7 +47,9 @@ def test_why_has_nothing_to_say_where_nobody_waits():
 
 
 def test_compare_orders_schedules_by_time_and_says_why_others_are_not_there():
-    page, names = compared(Settings(n_ranks=4, n_micro_batches=6, forward=1.0))
+    page, found = compared(Settings(n_ranks=4, n_micro_batches=6, forward=1.0))
+    names = list(found)
+    assert "forward_only" not in page
     assert names.index("zb_h1") < names.index("1f1b") < names.index("naive")
     assert "dualpipe" not in names
     assert "<b>dualpipe</b>: " in page
@@ -97,5 +99,20 @@ def test_places_follow_the_picture_only_while_they_are_open(app):
 def test_a_schedule_that_is_compared_can_be_shown(app):
     app.places.choice.value = "compare"
     until(lambda: "zb_h1" in app.places.schedules)
-    app.places.show("zb_h1")
-    assert app.controls.settings().schedule == "zb_h1"
+    app.places.show("zb_v")
+    shown = app.controls.settings()
+    assert (shown.schedule, shown.n_chunks) == ("zb_v", 2)
+    assert app.prediction.program.name == "zb_v"
+
+
+def test_a_cell_of_a_sweep_opens_in_the_picture(app):
+    app.places.choice.value = "sweep"
+    sweeps = app.places.sweeps
+    sweeps.schedules.value, sweeps.counts.value = ("1f1b", "interleaved_1f1b"), "8, 160"
+    sweeps.begin()
+    sweeps.wait(finish=True)
+    row = sweeps.table.cells["rows"].index("Interleaved 1F1B")
+    sweeps.table.chosen = [row, 1, 1]
+    shown = app.controls.settings()
+    assert (shown.schedule, shown.n_micro_batches, shown.n_chunks) == ("interleaved_1f1b", 160, 2)
+    assert app.prediction.trace.makespan == shown.predict().trace.makespan
