@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from explorer.core.action import COMPUTE_KINDS, Action, Kind, among
+from explorer.core.cost_checks import check_costs, shape_error
 from explorer.core.graph import Graph
-from explorer.core.links import LinkSharing, check_links
+from explorer.core.links import LinkSharing
 from explorer.core.program import Program
 from explorer.core.rules import BACKWARD_MESSAGE
-from explorer.errors import CostError, InputError
+from explorer.errors import CostError
 
 Floats = npt.NDArray[np.float64]
 Amount = float | npt.ArrayLike
@@ -26,10 +27,7 @@ _PER_STAGE = (
 # what an action of one of several segments takes a part of; memory is divided where it is modelled
 _PER_SEGMENT = ("forward", "backward", "backward_input", "backward_weight", "overlap", "recompute", "message_bytes")
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "optimizer")
-_NO_AMOUNTS = ("recompute_for", "seed", "delays", "message_delays", "links", "sharing")
-_MOST_BYTES = 1e15  # what a rank holds of them is still a whole number of 64 bits
 _SENDS = {Kind.F: Kind.SEND_F, Kind.B: Kind.SEND_B, Kind.I: Kind.SEND_B}
-_LARGEST = 1e100  # so large that sums of it stay finite
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,7 +36,7 @@ class Costs:
 
     Seconds and bytes per *stage* are scalars, (n_stages,), (n_stages, n_micro_batches) or, of each part of a cut
     sequence, (n_stages, n_micro_batches, n_segments); those of links scalars or (n_ranks, n_ranks), from row to
-    column; `time_factor` is a scalar or (n_ranks,).
+    column; `time_factor` is a scalar or (n_ranks,), `micro_batch_factor` one or (n_micro_batches,).
 
     Attributes:
         forward: seconds of F.
@@ -58,6 +56,7 @@ class Costs:
         sharing: how: "fair": each of k messages on a link moves at 1/k of its bandwidth; "queue": one after the other.
             `explorer.core.links` says it exactly.
         time_factor: how many times as long a rank takes as it should; 2 = half as fast.
+        micro_batch_factor: how many times as long the computing of a micro-batch takes, as of longer sequences.
         activation_bytes: bytes one micro-batch keeps on a stage from F until its backward has ended.
         weight_gradient_bytes: bytes it keeps instead from the end of I to the end of W. None: as many, until W.
         recompute_bytes: bytes that a backward holds besides from its start, having run its forward again.
@@ -84,6 +83,7 @@ class Costs:
     links: npt.ArrayLike | None = None
     sharing: LinkSharing = "fair"
     time_factor: Amount = 1.0
+    micro_batch_factor: Amount = 1.0
     activation_bytes: Amount = 0.0
     weight_gradient_bytes: Amount | None = None
     recompute_bytes: Amount = 0.0
@@ -97,11 +97,7 @@ class Costs:
     message_delays: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check_choices(self)
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.name not in _NO_AMOUNTS and (value is not None or one.default is not None):
-                _check_amount(one.name, value)
+        check_costs(self)
 
     @staticmethod
     def per_rank_share(**amounts: Any) -> RankShare:
@@ -125,6 +121,9 @@ class Costs:
             seconds = table[program.kind, program.stage, np.maximum(program.micro_batch, 0), segment]
         if self.jitter:
             seconds = seconds * self._varied(program)
+        if np.any(np.asarray(self.micro_batch_factor) != 1.0):
+            computes = np.isin(program.kind, COMPUTE_KINDS)
+            seconds = np.where(computes, seconds * self._by_micro_batch(program)[program.micro_batch], seconds)
         if np.any(np.asarray(self.time_factor) != 1.0):
             seconds = seconds * self._by_rank("time_factor", program)[program.rank_of_action]
         return np.asarray(seconds + self._late(program, "delays") if self.delays else seconds)
@@ -161,7 +160,8 @@ class Costs:
             slot = program.slot_of_action[rows]
             place = program.stage[rows], program.micro_batch[rows], program.segment[rows]
             amount = self._by_stage("overlap", program)[place]
-            seconds[slot] = (amount + self.fixed) * self._by_rank("time_factor", program)[program.rank_of_slot[slot]]
+            factor = self._by_rank("time_factor", program)[program.rank_of_slot[slot]]
+            seconds[slot] = (amount + self.fixed) * factor * self._by_micro_batch(program)[program.micro_batch[rows]]
         return np.asarray(seconds)
 
     def edge_seconds(self, graph: Graph) -> Floats:
@@ -249,21 +249,27 @@ class Costs:
         shape = (program.n_stages, program.n_micro_batches, program.n_segments)
         if value.shape not in ((), shape[:1], shape[:2], shape):
             wanted = f"a number, ({shape[0]},) or {shape[:2]}, by stage and micro-batch"
-            raise _shape_error(name, value, wanted if shape[2] == 1 else f"{wanted}, or {shape} with the segment")
+            raise shape_error(name, value, wanted if shape[2] == 1 else f"{wanted}, or {shape} with the segment")
         missing = 3 - value.ndim if value.ndim else 0
         return np.broadcast_to(value.reshape(value.shape + (1,) * missing), to or shape)
 
     def _by_rank(self, name: str, program: Program) -> Floats:
         value = np.asarray(getattr(self, name), np.float64)
         if value.shape not in ((), (program.n_ranks,)):
-            raise _shape_error(name, value, f"a number or ({program.n_ranks},), by rank")
+            raise shape_error(name, value, f"a number or ({program.n_ranks},), by rank")
         return np.broadcast_to(value, program.n_ranks)
+
+    def _by_micro_batch(self, program: Program) -> Floats:
+        value = np.asarray(self.micro_batch_factor, np.float64)
+        if value.shape not in ((), (program.n_micro_batches,)):
+            raise shape_error("micro_batch_factor", value, f"a number or ({program.n_micro_batches},), by micro-batch")
+        return np.broadcast_to(value, program.n_micro_batches)
 
     def _by_link(self, name: str, program: Program) -> Floats:
         value = np.asarray(getattr(self, name), np.float64)
         shape = (program.n_ranks, program.n_ranks)
         if value.shape not in ((), shape):
-            raise _shape_error(name, value, f"a number or {shape}, from rank to rank")
+            raise shape_error(name, value, f"a number or {shape}, from rank to rank")
         return np.broadcast_to(value, shape)
 
     def _by_message(self, name: str, graph: Graph) -> Floats:
@@ -291,53 +297,7 @@ class RankShare:
         value = np.asarray(getattr(self.share, name), np.float64)
         if value.ndim == 1:
             if value.shape != (program.n_ranks,):
-                raise _shape_error(name, value, f"a number or ({program.n_ranks},), by rank, for a rank's share")
+                raise shape_error(name, value, f"a number or ({program.n_ranks},), by rank, for a rank's share")
             value = value[program.placement.routes[0]]
         divided: Amount = value * (program.n_ranks / program.n_stages)
         return divided
-
-
-def _check_choices(costs: Costs) -> None:
-    check_links(costs.links, costs.sharing)
-    if costs.recompute_for not in ("inputs", "both"):
-        raise CostError(
-            f'recompute_for is "inputs" or "both"; got {costs.recompute_for!r}; try "inputs"', argument="recompute_for"
-        )
-    if not isinstance(costs.seed, (int, np.integer)) or isinstance(costs.seed, bool) or costs.seed < 0:
-        raise CostError(f"seed is a whole number of at least 0; got {costs.seed!r}; try 0", argument="seed")
-    for name in ("delays", "message_delays"):
-        _check_delays(name, getattr(costs, name))
-
-
-def _check_delays(name: str, delays: Any) -> None:
-    if not isinstance(delays, Mapping):
-        raise CostError(f'{name} are action → seconds, like {{"2F3": 0.5}}; got {delays!r}', argument=name)
-    for action, seconds in delays.items():
-        try:
-            Action.parse(str(action))
-        except InputError as error:
-            raise CostError(f"{error}; in {name}", argument=name) from None
-        _check_amount(name, seconds)
-
-
-def _check_amount(name: str, value: Amount | None) -> None:
-    try:
-        given = np.asarray(np.nan if value is None else value)
-        array = given.astype(np.float64, casting="same_kind") if given.dtype != object else given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise CostError(
-            f"{name} is a number or an array of numbers; got {str(value)[:40]!r}; try 1.0", argument=name
-        ) from None
-    if name in ("fixed", "jitter", "delays", "message_delays") and array.ndim:
-        raise CostError(f"{name} is one number, not several; got shape {array.shape}; try 0", argument=name)
-    positive, unlimited = name in ("bandwidth", "time_factor"), name == "bandwidth"
-    largest = _MOST_BYTES if name.endswith("_bytes") else _LARGEST
-    fine = ((array > 0) if positive else (array >= 0)) & ((array <= largest) | (unlimited & np.isposinf(array)))
-    if not fine.all():
-        worst = "None" if value is None else f"{array.reshape(-1)[~fine.reshape(-1)][0]:g}"
-        rule = f"{'above 0' if positive else '0 or more'}, at most {largest:g}{' or infinite' if unlimited else ''}"
-        raise CostError(f"{name} is {rule}; got {worst}; try {1 if positive else 0}", argument=name)
-
-
-def _shape_error(name: str, value: Floats, wanted: str) -> CostError:
-    return CostError(f"{name} is {wanted}; got shape {value.shape}", argument=name)

@@ -12,7 +12,6 @@ import anywidget
 import traitlets
 
 from explorer.core import Costs
-from explorer.schedules.options import read_options
 from explorer.widgets.settings import Settings
 
 _BROWSER = pathlib.Path(__file__).parent / "browser"
@@ -32,7 +31,7 @@ def code_of(settings: Settings) -> str:
     """Python that simulates what `settings` predict, draws it, and opens the app at the same place."""
     chunks = {} if settings.n_chunks is None else {"n_chunks": settings.n_chunks}
     sizes = {"n_ranks": settings.n_ranks, "n_micro_batches": settings.n_micro_batches, **chunks}
-    options: dict[str, Any] = dict(read_options(settings.options))
+    options: dict[str, Any] = dict(settings.further())
     lines = [
         "import explorer as ex",
         "",

@@ -15,7 +15,14 @@ from explorer.lowering.edit import place_of
 from explorer.schedules import register
 from explorer.widgets.settings import Settings
 
-ORDER_FIELDS = ("schedule", "options", "n_ranks", "n_chunks", "n_micro_batches")  # which order a schedule gives
+ORDER_FIELDS = (
+    "schedule",
+    "options",
+    "warm_up",
+    "n_ranks",
+    "n_chunks",
+    "n_micro_batches",
+)  # which order a schedule gives
 MOST_EDITED = 500  # actions; more are too narrow to take hold of
 
 

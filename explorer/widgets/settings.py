@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from explorer.core import Costs, LinkSharing, Program, RankShare, Trace, node_links
 from explorer.lowering import add_messages, add_updates, move
-from explorer.schedules import schedule
+from explorer.schedules import REGISTRY, schedule
 from explorer.schedules.options import Options, read_options
 from explorer.simulate import simulate
 
@@ -34,6 +34,7 @@ class Settings:
         message_bytes: bytes of a message, for the prediction; a run knows its own.
         n_steps: training steps of a run.
         options: further arguments of the schedule, like "warm_up=6, dialect=torch".
+        warm_up: as the schedule's argument of that name, where it has one; None for the schedule's own.
         weight_share: of a backward, what W takes where a schedule splits it.
         overlap_share: how long an F with a B begun together takes, as a share of both.
         recompute: seconds of running a forward again before its backward, as a share of the forward.
@@ -43,6 +44,8 @@ class Settings:
         seed: of the jitter.
         slow_rank: the one that `slow_factor` is of.
         slow_factor: how many times as long that rank takes.
+        long_micro_batch: the one that `long_factor` is of.
+        long_factor: how many times as long its computing takes.
         late_action: the one that takes `late` seconds more, like 2F3; "" for none.
         late: seconds.
         ranks_per_node: ranks that share a node's way out and way in; 0: no message hinders another.
@@ -64,6 +67,7 @@ class Settings:
     message_bytes: float = 4e6
     n_steps: int = 3
     options: str = ""
+    warm_up: int | None = None
     weight_share: float = 0.5
     overlap_share: float = 1.0
     recompute: float = 0.0
@@ -73,6 +77,8 @@ class Settings:
     seed: int = 0
     slow_rank: int = 0
     slow_factor: float = 1.0
+    long_micro_batch: int = 0
+    long_factor: float = 1.0
     late_action: str = ""
     late: float = 0.0
     ranks_per_node: int = 0
@@ -83,9 +89,18 @@ class Settings:
 
     def program(self) -> Program:
         """The program of these numbers; the last few are kept, and with them their graphs."""
-        options = read_options(self.options)
-        program = _program(self.schedule, self.n_ranks, self.n_micro_batches, self.n_chunks, options)
+        program = _program(self.schedule, self.n_ranks, self.n_micro_batches, self.n_chunks, self.further())
         return _edited(program, tuple((action, slot) for action, slot in self.moves)) if self.moves else program
+
+    def further(self) -> Options:
+        """Further arguments of the schedule: what was typed, and the warm-up, unless that was typed too.
+
+        Raises:
+            InputError: if what was typed cannot be read.
+        """
+        typed, recipe = read_options(self.options), REGISTRY.get(self.schedule)
+        has_warm_up = recipe is not None and "warm_up" in recipe.options and "warm_up" not in dict(typed)
+        return (*typed, ("warm_up", self.warm_up)) if has_warm_up and self.warm_up is not None else typed
 
     def predict(self) -> Prediction:
         """What the simulator says.
@@ -117,7 +132,8 @@ class Settings:
             recompute=self.forward * self.recompute,
             recompute_for=self.recompute_for,
             fixed=self.fixed,
-            time_factor=self._time_factor(),
+            time_factor=_one_of(self.n_ranks, self.slow_rank, self.slow_factor),
+            micro_batch_factor=_one_of(self.n_micro_batches, self.long_micro_batch, self.long_factor),
             optimizer=self.update,
             latency=self.latency,
             bandwidth=self.bandwidth,
@@ -132,15 +148,16 @@ class Settings:
     def _links(self) -> npt.NDArray[np.int64] | None:
         return node_links(self.n_ranks, ranks_per_node=self.ranks_per_node) if self.ranks_per_node else None
 
-    def _time_factor(self) -> float | list[float]:
-        """By rank, where one of them is slow."""
-        if self.slow_factor == 1 or not 0 <= self.slow_rank < self.n_ranks:
-            return 1.0
-        return [self.slow_factor if rank == self.slow_rank else 1.0 for rank in range(self.n_ranks)]
-
     def links(self) -> Costs:
         """The link model of a run, which knows the size of its messages itself."""
         return Costs(latency=self.latency, bandwidth=self.bandwidth, links=self._links(), sharing=self.sharing)
+
+
+def _one_of(count: int, which: int, factor: float) -> float | list[float]:
+    """`factor` for one of `count`, where that changes anything."""
+    if factor == 1 or not 0 <= which < count:
+        return 1.0
+    return [factor if one == which else 1.0 for one in range(count)]
 
 
 class Prediction(NamedTuple):

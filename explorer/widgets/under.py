@@ -269,6 +269,8 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
         for part in (self.name, self.save):
             show(part, bool(editing.done))
         show(self._delay_row, self._chosen is not None)
+        moves = {0: "", 1: ": 1 move"}.get(editing.done, f": {editing.done} moves")
+        self.edit.description = f"Edit order{moves}"
 
     def _say(self, text: str, *, refused: bool = False) -> None:
         self._said.value, self._refused.value = ("", html.escape(text)) if refused else (html.escape(text), "")

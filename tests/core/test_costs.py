@@ -43,6 +43,21 @@ def test_costs_by_stage_and_micro_batch_land_on_their_actions() -> None:
     assert seconds["1B0"] == 60
 
 
+def test_a_long_micro_batch_takes_longer_on_every_stage() -> None:
+    costs = ex.Costs(forward=[1, 2], backward=4, fixed=0.5, micro_batch_factor=[1, 3])
+    seconds = dict(zip(map(str, map(WHOLE.action, range(8))), costs.action_seconds(WHOLE), strict=True))
+    assert [seconds[name] for name in ("0F0", "0F1", "1F0", "1F1", "0B0", "1B1")] == [1.5, 4.5, 2.5, 7.5, 4.5, 13.5]
+    both = ex.Program.from_orders("overlap", ex.Placement.looped(1), 2, ["0F0 (0F1;0B0) 0B1"])
+    overlapped = ex.Costs(overlap=2.0, micro_batch_factor=[1, 3])  # F1 with B0, by the forward's
+    assert overlapped.slot_seconds(both).tolist() == [1, 6, 6]
+    updates = ex.add_updates(WHOLE)
+    assert ex.Costs(optimizer=1, micro_batch_factor=[2, 3]).action_seconds(updates)[-1] == 1
+    with pytest.raises(CostError, match=r"micro_batch_factor is a number or \(2,\), by micro-batch"):
+        ex.simulate(WHOLE, ex.Costs(micro_batch_factor=[1, 2, 3]))
+    with pytest.raises(CostError, match="micro_batch_factor is above 0"):
+        ex.Costs(micro_batch_factor=0)
+
+
 def test_latency_between_ranks_is_from_row_to_column() -> None:
     program = ex.schedule("forward_only", n_ranks=2, n_micro_batches=1)
     assert ex.simulate(program, ex.Costs(latency=[[9, 0.5], [7, 9]])).makespan == 2.5
