@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core import Kind, Trace
+from explorer.core import Kind, Mark, Trace
 from explorer.core.events import Stream
 from explorer.figures.palette import EITHER, KIND_COLORS, KIND_INKS, KIND_LETTERS, KIND_TITLES
 from explorer.figures.units import Unit, time_unit
@@ -56,6 +57,7 @@ class TimelineInfo(NamedTuple):
         bars: of what happened, one entry a kind that occurs.
         predicted: the same of the prediction; empty if there is none.
         steps: number and start in seconds of each step; empty if there is but one.
+        marks: what else is to be said of single moments, such as faults; texts escaped.
     """
 
     title: str
@@ -65,6 +67,7 @@ class TimelineInfo(NamedTuple):
     bars: list[Bars]
     predicted: list[Bars]
     steps: list[tuple[int, float]]
+    marks: tuple[Mark, ...] = ()
 
 
 def timeline(trace: Trace, *, predicted: Trace | None = None) -> go.Figure:
@@ -104,15 +107,17 @@ def timeline_info(trace: Trace, *, predicted: Trace | None = None) -> TimelineIn
         _bars_of(trace, _span(trace, predicted)),
         [] if predicted is None else [bars._replace(text=[]) for bars in _bars_of(predicted, np.inf)],
         _steps(trace),
+        tuple(mark._replace(text=html.escape(mark.text)) for mark in trace.marks),
     )
 
 
 def timeline_traces(info: TimelineInfo) -> list[go.Bar | go.Scatter]:
-    """At most one plotly trace a kind for what happened and one for what was predicted, and two for the steps."""
+    """One plotly trace a kind for what happened and one for what was predicted, two for the steps, one for marks."""
     happened = {bars.kind for bars in info.bars}
     faint = [_trace(info, bars, faint=True, legend=bars.kind not in happened) for bars in info.predicted]
     solid = [_trace(info, bars, faint=False, legend=True) for bars in info.bars]
-    return [*faint, *solid, *(_step_marks(info) if info.steps else [])]
+    steps = _step_marks(info) if info.steps else []
+    return [*faint, *solid, *steps, *([_moments(info)] if info.marks else [])]
 
 
 def timeline_layout(info: TimelineInfo) -> dict[str, Any]:
@@ -274,6 +279,21 @@ def _hover(kind: Kind, unit: Unit, *, faint: bool) -> str:
         f"stage %{{customdata[0]:d}}{micro_batch}<br>"
         f"start %{{base:.6~g}}{name}<br>takes %{{customdata[2]:.4~g}}{name}<br>"
         f"waited %{{customdata[3]:.4~g}}{name}<extra></extra>"
+    )
+
+
+def _moments(info: TimelineInfo) -> go.Scatter:
+    """A cross at each mark, its text on hovering."""
+    import plotly.graph_objects as go
+
+    return go.Scatter(
+        x=[mark.time * info.unit.factor for mark in info.marks],
+        y=[mark.rank for mark in info.marks],
+        mode="markers",
+        marker={"symbol": "x", "size": 12, "color": EITHER.text, "line": {"width": 1.5, "color": "white"}},
+        name="faults",
+        text=[mark.text for mark in info.marks],
+        hovertemplate="<b>%{text}</b><br>rank %{y:d}, at %{x:.6~g}<extra></extra>",
     )
 
 
