@@ -130,6 +130,7 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.execute import (
         ready_model as ready_model,
     )
+    from explorer.execute import record as record
     from explorer.execute import (
         same_as_one_process as same_as_one_process,
     )
@@ -149,13 +150,13 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
         residual_chart as residual_chart,
     )
     from explorer.figures import (
+        still_timeline as still_timeline,
+    )
+    from explorer.figures import (
         sweep_chart as sweep_chart,
     )
     from explorer.figures import (
         sweep_lines as sweep_lines,
-    )
-    from explorer.figures import (
-        still_timeline as still_timeline,
     )
     from explorer.figures import (
         timeline as timeline,
@@ -169,7 +170,6 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
     from explorer.figures import (
         write_image as write_image,
     )
-    from explorer.execute import record as record
     from explorer.io import (
         from_frame as from_frame,
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import TextIO
 
-from explorer.execute.hooks import Hook, RunEnd, RunStart, SlotEnd, StepEnd
+from explorer.execute.events import RunEnd, RunStart, SlotEnd, StepEnd
+from explorer.execute.hooks import Hook
 
 _EVERY = 0.1  # seconds between two writes
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from explorer.core.clocks import SAME_CLOCK, ClockOffset, Comparison, Passages, check_causality, corrected, widest
 from explorer.execute._torch_ranks import Parcel
+from explorer.execute.events import Message, SlotEnd, Updated
 from explorer.execute.faults import Injected
-from explorer.execute.hooks import Hook, Message, SlotEnd, Updated
+from explorer.execute.hooks import Hook
 
 
 class RankClock:

@@ -11,7 +11,8 @@ import torch
 
 from explorer.core import Category, Costs, Kind, Placement, Program, RankOrder
 from explorer.execute.checks import Values
-from explorer.execute.hooks import Hook, Hooks, Memory, SlotEnd
+from explorer.execute.events import Memory, SlotEnd
+from explorer.execute.hooks import Hook, Hooks
 from explorer.execute.medians import seconds_of_passes
 from explorer.execute.session import Bench, Session
 

@@ -17,7 +17,8 @@ from explorer.core.rules import BACKWARD_MESSAGE
 from explorer.errors import EngineError, RunError
 from explorer.execute.activations import Activations, Change
 from explorer.execute.allocator import Allocated
-from explorer.execute.hooks import Hooks, Memory, SlotEnd, SlotStart, Transfer
+from explorer.execute.events import Memory, SlotEnd, SlotStart, Transfer
+from explorer.execute.hooks import Hooks
 from explorer.execute.injection import Injection
 from explorer.simulate import slot_times
 

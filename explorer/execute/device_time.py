@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 
 from explorer.execute._torch_ranks import Parcel
-from explorer.execute.hooks import SlotEnd, Updated
+from explorer.execute.events import SlotEnd, Updated
 
 
 class Event(Protocol):

@@ -13,10 +13,8 @@ import torch
 from explorer.core import Action, Costs, Kind
 from explorer.execute._torch_ranks import Parcel
 from explorer.execute.calibrate import Probe, costs_of
-from explorer.execute.faults import Injected
-from explorer.execute.hooks import (
+from explorer.execute.events import (
     Calibrated,
-    Hooks,
     Memory,
     Message,
     SlotEnd,
@@ -26,6 +24,8 @@ from explorer.execute.hooks import (
     Transfer,
     Updated,
 )
+from explorer.execute.faults import Injected
+from explorer.execute.hooks import Hooks
 from explorer.execute.parity import Outcome
 from explorer.execute.real_clock import latency_of, seen
 from explorer.execute.reporter import WARM_UP

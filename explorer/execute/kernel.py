@@ -23,8 +23,8 @@ from explorer.execute.checks import (
     check_clock,
     check_hooks,
     check_links,
-    check_model,
     check_loss,
+    check_model,
     check_program,
     check_real,
     check_split_points,
@@ -34,10 +34,11 @@ from explorer.execute.checks import (
 )
 from explorer.execute.core_time import core_time
 from explorer.execute.cutting import cut
+from explorer.execute.events import RunEnd, RunStart
 from explorer.execute.fault_words import check_faults
 from explorer.execute.faults import Fault
 from explorer.execute.fit import fit
-from explorer.execute.hooks import Hook, Hooks, RunEnd, RunStart
+from explorer.execute.hooks import Hook, Hooks
 from explorer.execute.joined import train_joined
 from explorer.execute.keeper import keeper
 from explorer.execute.parity import Outcome, Parity, compare

@@ -11,7 +11,7 @@ from explorer.execute.cores import n_cores
 
 if TYPE_CHECKING:
     from explorer.core import Program
-    from explorer.execute.hooks import Started
+    from explorer.execute.events import Started
 
 
 def notes_of(program: Program, clock: str, started: Started | None, recording: float) -> tuple[str, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from explorer.core import Graph, Program, graph_of
+from explorer.execute.events import SlotEnd
 from explorer.execute.faults import Fault, Injected
-from explorer.execute.hooks import SlotEnd
 from explorer.execute.reporter import WARM_UP
 from explorer.execute.tasks import warm_up_of
 

@@ -6,9 +6,10 @@ import time
 
 from explorer.errors import ModelError
 from explorer.execute.devices import check_devices, on_host
+from explorer.execute.events import Started
 from explorer.execute.failing import cause_of, silence
 from explorer.execute.follower import Follower
-from explorer.execute.hooks import Hooks, Started
+from explorer.execute.hooks import Hooks
 from explorer.execute.keeper import Lent, lent
 from explorer.execute.parity import Outcome
 from explorer.execute.places import Places

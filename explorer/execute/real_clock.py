@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from explorer.core import Costs, Events, Graph, Kind, Origin, Program, Stream
-from explorer.execute.hooks import Message
+from explorer.execute.events import Message
 from explorer.execute.virtual_clock import Floats, LaidStep, Step
 from explorer.simulate import lay_out
 

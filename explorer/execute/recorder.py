@@ -11,19 +11,9 @@ import numpy.typing as npt
 from explorer.core import Costs, Events, Graph, MemoryChanges, Origin, Program, Trace, graph_of
 from explorer.core.clocks import SAME_CLOCK, ClockOffset
 from explorer.errors import RunError
+from explorer.execute.events import Calibrated, Memory, Message, RunStart, SlotEnd, Started, StepEnd, StepStart, Updated
 from explorer.execute.faults import DelayMessage, Injected
-from explorer.execute.hooks import (
-    Calibrated,
-    Hook,
-    Memory,
-    Message,
-    RunStart,
-    SlotEnd,
-    Started,
-    StepEnd,
-    StepStart,
-    Updated,
-)
+from explorer.execute.hooks import Hook
 from explorer.execute.marking import marks_of
 from explorer.execute.medians import refit
 from explorer.execute.real_clock import lay_real_step

@@ -12,8 +12,9 @@ from typing import Any
 from explorer.execute._torch_ranks import Parcel
 from explorer.execute.by_value import to_bytes
 from explorer.execute.device_time import is_settled, settled
+from explorer.execute.events import Memory, SlotEnd, Updated
 from explorer.execute.faults import Injected
-from explorer.execute.hooks import Hook, Memory, SlotEnd, Updated
+from explorer.execute.hooks import Hook
 
 WARM_UP = -1  # the number of the hidden step
 _EVERY = 0.03  # seconds between two reports

@@ -19,7 +19,7 @@ from explorer.execute.preflight_report import Report
 if TYPE_CHECKING:
     import torch
 
-    from explorer.execute.hooks import Started
+    from explorer.execute.events import Started
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 
 from explorer.errors import RunStopped
-from explorer.execute.hooks import Hook, SlotStart
+from explorer.execute.events import SlotStart
+from explorer.execute.hooks import Hook
 
 
 class Stop(Hook):

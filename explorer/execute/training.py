@@ -14,8 +14,9 @@ from explorer.execute.checkpoint_folder import Saving
 from explorer.execute.checkpoint_state import OptimizerState, load_optimizer_state, optimizer_state_by_name, type_of
 from explorer.execute.checks import Loss, Values
 from explorer.execute.conductor import execution_order
+from explorer.execute.events import Calibrated, Memory, StepEnd, StepStart, Updated
 from explorer.execute.faults import Fault
-from explorer.execute.hooks import Calibrated, Hooks, Memory, StepEnd, StepStart, Updated
+from explorer.execute.hooks import Hooks
 from explorer.execute.parity import Outcome
 from explorer.execute.parity_rounding import Sketch, sketch_of
 from explorer.execute.session import Bench, Session

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import Costs, Events, Graph, Kind, MemoryChanges, Origin, Trace
-from explorer.execute.hooks import Message
+from explorer.execute.events import Message
 from explorer.simulate import lay_out, simulate, time_slots
 
 Floats = npt.NDArray[np.float64]

@@ -16,9 +16,9 @@ import torch
 from explorer.core import Action, Category, Kind
 from explorer.errors import RunError
 from explorer.execute._torch_ranks import Parcel
+from explorer.execute.events import Memory, SlotEnd, Updated
 from explorer.execute.fault_words import parse_fault
 from explorer.execute.faults import Fault, Injected
-from explorer.execute.hooks import Memory, SlotEnd, Updated
 from explorer.execute.tasks import Done
 
 _KINDS: Mapping[str, Callable[..., Any]] = {

@@ -12,7 +12,7 @@ from explorer.errors import RunError
 from explorer.execute._torch_ranks import Parcel
 from explorer.execute.device_time import DeviceClock, Moment, is_settled, settled
 from explorer.execute.devices import backend_of, check_devices, device_of
-from explorer.execute.hooks import SlotEnd, Updated
+from explorer.execute.events import SlotEnd, Updated
 from explorer.execute.reporter import Reporter
 
 F0 = Action(Kind.F, 0, 0)

@@ -17,8 +17,8 @@ import explorer as ex
 from explorer.errors import InputError, ModelError
 from explorer.execute import joined
 from explorer.execute._torch_ranks import Parcel
+from explorer.execute.events import Memory, SlotEnd, Updated
 from explorer.execute.faults import Injected
-from explorer.execute.hooks import Memory, SlotEnd, Updated
 from explorer.execute.wire import packed, unpacked
 from tests.execute.ranks import squared
 

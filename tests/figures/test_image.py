@@ -41,5 +41,7 @@ def test_what_is_no_figure_is_refused(tmp_path):
 
 
 def test_without_a_browser_it_is_said_what_would_do():
-    with pytest.raises(InputError, match=r"drawn by Chrome or Chromium; found none of .*; install one, or .*write_html"):
+    with pytest.raises(
+        InputError, match=r"drawn by Chrome or Chromium; found none of .*; install one, or .*write_html"
+    ):
         image._browser(lambda _: None)

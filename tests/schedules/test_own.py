@@ -138,9 +138,7 @@ def test_an_order_without_end_is_refused() -> None:
 
     ex.register("endless", endless)
     try:
-        with pytest.raises(
-            InputError, match=r"orders is finite; .* at most 10,000 slots; got more; try"
-        ):
+        with pytest.raises(InputError, match=r"orders is finite; .* at most 10,000 slots; got more; try"):
             ex.schedule("endless", n_ranks=2, n_micro_batches=4)
     finally:
         ex.unregister("endless")
