@@ -18,195 +18,111 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
-    from explorer.analysis import Cause as Cause
-    from explorer.analysis import IdleCauses as IdleCauses
-    from explorer.analysis import behind_messages as behind_messages
-    from explorer.analysis import critical_path as critical_path
-    from explorer.analysis import gains as gains
-    from explorer.analysis import idle_causes as idle_causes
-    from explorer.analysis import idle_intervals as idle_intervals
-    from explorer.analysis import idle_summary as idle_summary
     from explorer.analysis import (
+        Cause as Cause,
+        IdleCauses as IdleCauses,
+        behind_messages as behind_messages,
+        critical_path as critical_path,
+        gains as gains,
+        idle_causes as idle_causes,
+        idle_intervals as idle_intervals,
+        idle_summary as idle_summary,
         in_flight_over_time as in_flight_over_time,
-    )
-    from explorer.analysis import (
         items as items,
-    )
-    from explorer.analysis import (
         memory_over_time as memory_over_time,
-    )
-    from explorer.analysis import (
         peak_bytes as peak_bytes,
-    )
-    from explorer.analysis import (
         peak_holders as peak_holders,
-    )
-    from explorer.analysis import (
         phases as phases,
-    )
-    from explorer.analysis import (
         residuals as residuals,
-    )
-    from explorer.analysis import (
         sensitivity as sensitivity,
-    )
-    from explorer.analysis import (
         slack as slack,
-    )
-    from explorer.analysis import (
         throughput as throughput,
     )
     from explorer.core import (
         Action as Action,
-    )
-    from explorer.core import (
         Category as Category,
-    )
-    from explorer.core import (
         Costs as Costs,
-    )
-    from explorer.core import (
         Events as Events,
-    )
-    from explorer.core import (
         Kind as Kind,
-    )
-    from explorer.core import (
         MemoryChanges as MemoryChanges,
-    )
-    from explorer.core import (
         Origin as Origin,
-    )
-    from explorer.core import (
         Overlap as Overlap,
-    )
-    from explorer.core import (
         Placement as Placement,
-    )
-    from explorer.core import (
         Program as Program,
-    )
-    from explorer.core import (
         Trace as Trace,
-    )
-    from explorer.core import (
         Waits as Waits,
-    )
-    from explorer.core import (
         check as check,
-    )
-    from explorer.core import (
         node_links as node_links,
     )
     from explorer.errors import ExplorerError as ExplorerError
     from explorer.execute import (
         READY_MODELS as READY_MODELS,
-    )
-    from explorer.execute import DelayAction as DelayAction
-    from explorer.execute import DelayMessage as DelayMessage
-    from explorer.execute import FailAction as FailAction
-    from explorer.execute import Fault as Fault
-    from explorer.execute import (
+        DelayAction as DelayAction,
+        DelayMessage as DelayMessage,
+        FailAction as FailAction,
+        Fault as Fault,
         Hook as Hook,
-    )
-    from explorer.execute import KillRank as KillRank
-    from explorer.execute import Parity as Parity
-    from explorer.execute import (
+        KillRank as KillRank,
+        Parity as Parity,
         Recorder as Recorder,
-    )
-    from explorer.execute import Report as Report
-    from explorer.execute import (
+        Report as Report,
         Run as Run,
-    )
-    from explorer.execute import SlowRank as SlowRank
-    from explorer.execute import (
+        SlowRank as SlowRank,
         Stop as Stop,
-    )
-    from explorer.execute import (
         execute as execute,
-    )
-    from explorer.execute import faulty_costs as faulty_costs
-    from explorer.execute import preflight as preflight
-    from explorer.execute import (
+        faulty_costs as faulty_costs,
+        preflight as preflight,
         ready_model as ready_model,
-    )
-    from explorer.execute import record as record
-    from explorer.execute import (
+        record as record,
         same_as_one_process as same_as_one_process,
     )
     from explorer.figures import (
         compare as compare,
-    )
-    from explorer.figures import (
         difference_chart as difference_chart,
-    )
-    from explorer.figures import (
         memory as memory,
-    )
-    from explorer.figures import (
         memory_stack as memory_stack,
-    )
-    from explorer.figures import (
         residual_chart as residual_chart,
-    )
-    from explorer.figures import (
         still_timeline as still_timeline,
-    )
-    from explorer.figures import (
         sweep_chart as sweep_chart,
-    )
-    from explorer.figures import (
         sweep_lines as sweep_lines,
-    )
-    from explorer.figures import (
         timeline as timeline,
-    )
-    from explorer.figures import (
         timeline_and_memory as timeline_and_memory,
-    )
-    from explorer.figures import (
         write_html as write_html,
-    )
-    from explorer.figures import (
         write_image as write_image,
     )
     from explorer.io import (
         from_frame as from_frame,
-    )
-    from explorer.io import (
         from_grid as from_grid,
-    )
-    from explorer.io import (
         load as load,
-    )
-    from explorer.io import (
         save as save,
-    )
-    from explorer.io import (
         to_grid as to_grid,
     )
-    from explorer.lowering import Cure as Cure
-    from explorer.lowering import Edits as Edits
-    from explorer.lowering import MessageReport as MessageReport
-    from explorer.lowering import add_messages as add_messages
-    from explorer.lowering import add_updates as add_updates
-    from explorer.lowering import check_messages as check_messages
-    from explorer.lowering import group_messages as group_messages
-    from explorer.lowering import move as move
-    from explorer.lowering import one_group_per_peer as one_group_per_peer
-    from explorer.lowering import split_backward as split_backward
-    from explorer.planner import Difference as Difference
-    from explorer.planner import comparison as comparison
-    from explorer.planner import explain_difference as explain_difference
-    from explorer.planner import sweep as sweep
-    from explorer.schedules import register as register
-    from explorer.schedules import schedule as schedule
-    from explorer.schedules import schedules as schedules
-    from explorer.schedules import unregister as unregister
-    from explorer.simulate import simulate as simulate
-    from explorer.simulate import simulate_events as simulate_events
-    from explorer.widgets import Explorer as Explorer
-    from explorer.widgets import explore as explore
+    from explorer.lowering import (
+        Cure as Cure,
+        Edits as Edits,
+        MessageReport as MessageReport,
+        add_messages as add_messages,
+        add_updates as add_updates,
+        check_messages as check_messages,
+        group_messages as group_messages,
+        move as move,
+        one_group_per_peer as one_group_per_peer,
+        split_backward as split_backward,
+    )
+    from explorer.planner import (
+        Difference as Difference,
+        comparison as comparison,
+        explain_difference as explain_difference,
+        sweep as sweep,
+    )
+    from explorer.schedules import (
+        register as register,
+        schedule as schedule,
+        schedules as schedules,
+        unregister as unregister,
+    )
+    from explorer.simulate import simulate as simulate, simulate_events as simulate_events
+    from explorer.widgets import Explorer as Explorer, explore as explore
 
 _HOME = {
     **dict.fromkeys(

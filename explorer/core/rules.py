@@ -22,8 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core.action import PER_STAGE_KINDS, Kind, among
-from explorer.core.completeness import check_complete as check_complete  # the rules in one place for who needs both
-from explorer.core.completeness import neighbourhood as neighbourhood
+from explorer.core.completeness import (
+    check_complete as check_complete,  # the rules in one place for who needs both
+    neighbourhood as neighbourhood,
+)
 from explorer.core.program import Program
 
 Indices = npt.NDArray[np.signedinteger[Any]]

@@ -78,6 +78,10 @@ class Editing:
         """Show these edits of the order that `settings` stand for."""
         self._now = Left(_order_fields(settings), edits)
 
+    def strays(self, settings: Settings) -> bool:
+        """Whether `settings` stand for another order than was edited."""
+        return self._now is not None and self._now.fields != _order_fields(settings)
+
     def leave(self) -> str:
         """Show the schedule's own order; what there is to say of it, "" if that was shown already."""
         left, self._now = self._now, None

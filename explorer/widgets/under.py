@@ -13,7 +13,7 @@ from explorer.errors import ExplorerError, InputError
 from explorer.figures.units import time_unit
 from explorer.lowering import Edits
 from explorer.widgets.controls import Controls
-from explorer.widgets.editing import MOST_EDITED, ORDER_FIELDS, Editing, consequence, move_before, move_by
+from explorer.widgets.editing import MOST_EDITED, Editing, consequence, move_before, move_by
 from explorer.widgets.look import Look, show
 from explorer.widgets.picture import Picture
 from explorer.widgets.reference import Against, Reference
@@ -98,7 +98,7 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
     def change(self, name: str) -> None:
         """The field `name` was changed by the user."""
         self._reference.change(name)
-        if name in ORDER_FIELDS:
+        if self.editing.strays(self._app.controls.settings()):
             left = self.editing.leave()
             self._say(left or (_HOW if self.edit.value else ""))
             self._app.controls.moves = ()

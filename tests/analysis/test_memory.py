@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import explorer as ex
 from explorer.analysis import Levels, in_flight_over_time, memory_over_time, peak_bytes

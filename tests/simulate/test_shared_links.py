@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import explorer as ex
 from explorer.core import MESSAGE_RULES, LinkSharing, MessageRule, Stream
