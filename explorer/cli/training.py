@@ -38,11 +38,10 @@ def training_of(name: str, program: Program, *, seed: int) -> Training:
     Raises:
         InputError: if there is no such model, or the function gives none.
     """
-    import torch
-
     from explorer.execute import READY_MODELS, ready_model
+    from explorer.execute.seeding import seed_all
 
-    torch.manual_seed(seed)
+    seed_all(seed)
     if name in READY_MODELS:
         ready = ready_model(name, n_stages=program.n_stages, n_micro_batches=program.n_micro_batches)
         return Training(ready.layers, ready.batch, ready.loss, ready.optimizer)

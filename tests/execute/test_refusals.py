@@ -15,7 +15,7 @@ MSE = nn.functional.mse_loss
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"backend": "mpi"}, "a backend is one of kernel, processes; got 'mpi'; try kernel"),
+        ({"backend": "mpi"}, "a backend is one of kernel, processes, torchrun; got 'mpi'; try kernel"),
         ({"n_steps": 0}, "n_steps is a whole number of at least 1; got 0; try 1"),
         ({"loss": None}, "1f1b trains, so it needs a loss; got None"),
         ({"loss": lambda a, b: (a - b) ** 2}, r"one number, a tensor of shape \(\); got a tensor of shape \(4, 8\)"),
