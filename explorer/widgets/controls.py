@@ -82,9 +82,9 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
             "jitter": _linear("Jitter", settings.jitter, 0.5, 0.01, look, digits=2),
             "seed": _counter("Seed", settings.seed, 99, look, least=0),
             "slow_rank": _counter("Slow rank", settings.slow_rank, 63, look, least=0),
-            "slow_factor": _linear("Takes × as long", settings.slow_factor, 4.0, 0.1, look, least=1.0),
+            "slow_factor": _linear("Slow rank takes ×", settings.slow_factor, 4.0, 0.1, look, least=1.0),
             "long_micro_batch": _counter("Long micro-batch", settings.long_micro_batch, 127, look, least=0),
-            "long_factor": _linear("… takes × as long", settings.long_factor, 4.0, 0.1, look, least=1.0),
+            "long_factor": _linear("Long one takes ×", settings.long_factor, 4.0, 0.1, look, least=1.0),
             "late_action": _text("Late action", settings.late_action, look, "2F3"),
             "update": _linear("Optimizer, ms", settings.update * _MS, 100.0, 1.0, look),
             "ranks_per_node": _counter("Ranks a node", settings.ranks_per_node, 16, look, least=0),
@@ -258,12 +258,12 @@ def _schedules() -> list[tuple[str, str]]:
     return [(recipe.title, name) for name, recipe in REGISTRY.items()]
 
 
-def _warm_ups(value: int | None) -> list[tuple[str, int | None]]:
+def _warm_ups(value: int) -> list[tuple[str, int]]:
     """What each rank may have more forwards first than the rank behind it."""
     known = {0: "0: one micro-batch at a time", 1: "1 more a rank: 1F1B", 2: "2 more a rank: eager"}
-    most = max(6, value or 0)
+    most = max(6, value)
     counts = [(known.get(count, f"{count} more a rank"), count) for count in range(most + 1)]
-    return [("as the schedule has it", None), *counts]
+    return [("as the schedule has it", -1), *counts]
 
 
 def _dropdown(label: str, options: list[tuple[str, Any]], value: Any, look: Look) -> Any:

@@ -34,7 +34,7 @@ class Settings:
         message_bytes: bytes of a message, for the prediction; a run knows its own.
         n_steps: training steps of a run.
         options: further arguments of the schedule, like "warm_up=6, dialect=torch".
-        warm_up: as the schedule's argument of that name, where it has one; None for the schedule's own.
+        warm_up: as the schedule's argument of that name, where it has one; −1 for the schedule's own.
         weight_share: of a backward, what W takes where a schedule splits it.
         overlap_share: how long an F with a B begun together takes, as a share of both.
         recompute: seconds of running a forward again before its backward, as a share of the forward.
@@ -67,7 +67,7 @@ class Settings:
     message_bytes: float = 4e6
     n_steps: int = 3
     options: str = ""
-    warm_up: int | None = None
+    warm_up: int = -1
     weight_share: float = 0.5
     overlap_share: float = 1.0
     recompute: float = 0.0
@@ -100,7 +100,7 @@ class Settings:
         """
         typed, recipe = read_options(self.options), REGISTRY.get(self.schedule)
         has_warm_up = recipe is not None and "warm_up" in recipe.options and "warm_up" not in dict(typed)
-        return (*typed, ("warm_up", self.warm_up)) if has_warm_up and self.warm_up is not None else typed
+        return (*typed, ("warm_up", self.warm_up)) if has_warm_up and self.warm_up >= 0 else typed
 
     def predict(self) -> Prediction:
         """What the simulator says.

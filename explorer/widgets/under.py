@@ -57,6 +57,7 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
         self.editing = Editing(app.controls.settings())
         self._chosen: Action | None = None
         self._setting = False
+        self._tells_of_left = False
         auto = ipywidgets.Layout(width="auto")
         self.pin = ipywidgets.ToggleButton(description="Pin these numbers", icon="thumb-tack", layout=auto)
         self.edit = ipywidgets.ToggleButton(description="Edit order", icon="arrows-h", layout=auto)
@@ -100,9 +101,12 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
         self._reference.change(name)
         if self.editing.strays(self._app.controls.settings()):
             left = self.editing.leave()
-            self._say(left or (_HOW if self.edit.value else ""))
+            self._tells_of_left = bool(left)
+            self._say(left or self._how())
             self._app.controls.moves = ()
             self._refresh()
+        elif not self._tells_of_left:  # which also holds while a slider moves on
+            self._say(self._how())
 
     def follow(self, trace: Trace) -> Against | None:
         """`trace` is predicted and about to be shown; what its numbers are to be compared with."""
@@ -144,6 +148,7 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
             raise
         self.editing.keep(settings, edits)
         self._reference.change("")
+        self._tells_of_left = False
         self._refresh()
         self._app.redraw()
         self._say(f"{words}: {consequence(before, after, rank)}" if before else words)
@@ -166,6 +171,7 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
         self._reference.change("")
         self._app.controls.moves = self.editing.moves
         self._set(left.fields)
+        self._tells_of_left = False
         self._refresh()
         n_moves = len(left.edits.done)
         self._say(
@@ -202,7 +208,7 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
     def _delay(self) -> None:
         if self._setting or self._chosen is None:
             return
-        self._reference.change(f"delay of {self._chosen}")
+        self.change(f"delay of {self._chosen}")
         slider = self._app.controls.fields["late"].control
         slider.max = max(slider.max, self.delay.value)
         self._set({"late_action": str(self._chosen), "late": self.delay.value})
@@ -259,7 +265,10 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
         """Let bars be moved, or no longer."""
         self._app.picture.timeline.editing = self.edit.value
         self._refresh()
-        self._say(_HOW if self.edit.value else "")
+        self._say(self._how())
+
+    def _how(self) -> str:
+        return _HOW if self.edit.value else ""
 
     def _refresh(self) -> None:
         editing, on = self.editing, self.edit.value
@@ -274,7 +283,7 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
 
     def _say(self, text: str, *, refused: bool = False) -> None:
         self._said.value, self._refused.value = ("", html.escape(text)) if refused else (html.escape(text), "")
-        if text:
+        if text and text != _HOW:
             self._app.picture.timeline.send({"edited": text, "refused": refused})
 
     def _set(self, values: Mapping[str, Any]) -> None:
