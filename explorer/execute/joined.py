@@ -93,17 +93,28 @@ def _run(job: Job, bench: Bench, rank: int) -> list[tuple[str, int, Any]]:
 def _fail(error: Exception) -> NoReturn:
     """Raise what failed first, here or on another rank."""
     failure, store = failure_of(error), default_store()
-    with contextlib.suppress(RuntimeError):  # a store that is gone, or to which nobody has told anything
-        if failure.is_echo and store is not None:
-            store.wait([_FAILED], _MOMENT)
-            raise RunError(store.get(_FAILED).decode()) from error
-        if store is not None:
-            store.set(_FAILED, failure.message)
-    raise (
-        error
-        if isinstance(error, ExplorerError)
-        else RunError(f"every rank must run through; this one failed: {failure.message}; mend it there")
-    ) from error
+    said = _told(store) if failure.is_echo else _tell(store, failure.message)
+    if said:
+        raise RunError(said) from error
+    if isinstance(error, ExplorerError):
+        raise error
+    raise RunError(f"every rank must run through; this one failed: {failure.message}; mend it there") from error
+
+
+def _told(store: Any) -> str:
+    """What another rank has failed of; "" if none says so in time."""
+    try:
+        store.wait([_FAILED], _MOMENT)
+        return str(store.get(_FAILED).decode())
+    except (RuntimeError, AttributeError):  # nobody has told, or there is no store any more
+        return ""
+
+
+def _tell(store: Any, message: str) -> str:
+    """Tell the others; "", for it is no other's failure."""
+    with contextlib.suppress(RuntimeError, AttributeError):
+        store.set(_FAILED, message)
+    return ""
 
 
 @contextlib.contextmanager

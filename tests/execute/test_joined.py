@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import explorer as ex
-from explorer.errors import InputError, ModelError
+from explorer.errors import InputError, ModelError, RunError
 from explorer.execute import joined
 from explorer.execute._torch_ranks import Parcel
 from explorer.execute.events import Memory, SlotEnd, Updated
@@ -90,6 +90,35 @@ def test_ranks_that_made_another_model_are_refused_before_they_train(program, ma
     monkeypatch.setattr(joined, "exchanged", lambda sums, group: [sums, [*sums[:-1], [[1], 0.0]]])
     with pytest.raises(ModelError, match=r"rank 1's differ from rank 0's; make both from one seed, as by torch.manual"):
         ex.execute(program, make_layers(2), batch, loss=squared, backend="torchrun")
+
+
+class Board:
+    """What the ranks' store is to a rank that fails."""
+
+    def __init__(self):
+        self.said = {}
+
+    def set(self, key, value):
+        self.said[key] = value.encode()
+
+    def get(self, key):
+        return self.said[key]
+
+    def wait(self, keys, limit):
+        if not set(keys) <= self.said.keys():
+            raise RuntimeError("timeout")
+
+
+def test_an_echo_gives_way_to_what_another_rank_has_failed_of(monkeypatch):
+    board = Board()
+    monkeypatch.setattr(joined, "default_store", lambda: board)
+    echo = RunError("a step must run through; torch's runtime raised RuntimeError: Connection closed by peer")
+    with pytest.raises(RunError, match="Connection closed by peer"):
+        joined._fail(echo)  # nobody knows better
+    with pytest.raises(RunError, match="a fuse has blown"):
+        joined._fail(RunError("1B2 failed: a fuse has blown"))
+    with pytest.raises(RunError, match=r"^1B2 failed: a fuse has blown$"):
+        joined._fail(echo)
 
 
 def test_the_backend_needs_torchrun_and_says_so(program, make_layers, batch):
