@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from explorer.core import Action, Kind, Trace
-from explorer.errors import ExplorerError
+from explorer.errors import ExplorerError, InputError
 from explorer.figures.still import still_timeline
 from explorer.widgets.chosen import action_of, chosen_rows
 from explorer.widgets.columns import MS, pack, pack_lines
@@ -28,6 +28,7 @@ _PATIENCE = 0.7  # seconds after which a frame counts as painted: its page may b
 # frames of a run that may be on their way at once: the browser answers but a few times a second, and through a kernel
 # that computes the answer takes some tenths of one
 _AHEAD = 8
+_RECENT = 8  # frames that are kept while bars are moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,7 @@ class Picture:
         self.timeline = Timeline()
         self._waiting: Frame | None = None
         self._drawn: Frame | None = None
+        self._recent: dict[int, Frame] = {}
         self._explained: tuple[Frame, Gaps] | None = None
         self._sent_at = 0.0
         self._timer: threading.Timer | None = None
@@ -111,9 +113,16 @@ class Picture:
         trace = self._trace_of(selected.get("of", ""))
         return trace.to_frame().iloc[chosen_rows(trace, selected)]
 
-    def action_at(self, of: str, row: int) -> Action:
-        """The action at a place in the packed columns `of` the prediction or the measurement that is drawn."""
-        trace = self._trace_of(of)
+    def action_at(self, of: str, row: int, seq: int) -> Action:
+        """The action at a place in the packed columns `of` the prediction or the measurement of frame number `seq`.
+
+        Raises:
+            InputError: if that frame was too many frames ago: only few are kept, and only while bars can be moved.
+        """
+        frame = self._drawn if seq == self.timeline.seq else self._recent.get(seq)
+        if frame is None:
+            raise InputError("a move is made in the picture that is shown; got one of a picture long gone; try again")
+        trace = frame.predicted if of == "predicted" and frame.predicted else frame.trace
         return action_of(trace, int(chosen_rows(trace, {"row": row})[0]))
 
     def selected_action(self) -> Action | None:
@@ -150,6 +159,8 @@ class Picture:
         self._waiting = None
         self._sent_at = time.monotonic()
         before, self._drawn = self._drawn, frame
+        if before is not None and self.timeline.editing:  # keys may be faster than pictures
+            self._recent = {**dict(list(self._recent.items())[1 - _RECENT :]), self.timeline.seq: before}
         n_ranks = frame.trace.n_ranks
         predicted, measured = _curves(frame)
         with self.timeline.hold_sync():

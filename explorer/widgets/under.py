@@ -252,14 +252,15 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
         elif "redo" in content:
             self._guarded(self._redo)(None)
         elif "move" in content:
-            wish, picture = content["move"], self._app.picture
-            if wish["seq"] != picture.timeline.seq:
-                self._say("The picture changed meanwhile; try again", refused=True)
-                return
-            action = picture.action_at(wish["of"], wish["row"])
-            other = wish.get("before")
-            before = None if other is None else picture.action_at(wish["of"], other)
-            self.move(action, before=before, by=int(wish.get("by", 0)))
+            self._guarded(lambda: self._moved(content["move"]))(None)
+
+    def _moved(self, wish: Mapping[str, Any]) -> None:
+        """Move a bar: `row` in the columns `of` frame `seq`, in front of the bar at `before` or `by` so many slots."""
+        at, of, seq = self._app.picture.action_at, wish["of"], wish["seq"]
+        other = wish.get("before")
+        self.move(
+            at(of, wish["row"], seq), before=None if other is None else at(of, other, seq), by=int(wish.get("by", 0))
+        )
 
     def _turn(self) -> None:
         """Let bars be moved, or no longer."""

@@ -178,9 +178,16 @@ def test_what_the_browser_asks_for_is_done_for_the_picture_it_saw(app):
     names = [str(action_of(trace, row)) for row in packed_order(trace.events).tolist()]
     wish = {"of": "predicted", "row": names.index("0F4"), "before": names.index("0B0"), "seq": app.timeline.seq}
     app.timeline._handle_custom_msg({"move": {**wish, "seq": wish["seq"] - 1}}, [])
-    assert app.under.refused == "The picture changed meanwhile; try again"
+    assert "got one of a picture long gone; try again" in app.under.refused
+    app.under.edit.value = True
     app.timeline._handle_custom_msg({"move": wish}, [])
     assert app.under.said.startswith("0F4 moved before 0B0 on rank 0")
+    for _ in range(2):  # keys pressed before the browser has painted the first of them
+        key = {"of": "predicted", "row": names.index("0F5"), "by": -1, "seq": wish["seq"]}
+        app.timeline._handle_custom_msg({"move": key}, [])
+    assert app.under.said.startswith("0F5 moved before 0B0 on rank 0")
+    app.timeline._handle_custom_msg({"undo": True}, [])
+    app.timeline._handle_custom_msg({"undo": True}, [])
     app.timeline._handle_custom_msg({"undo": True}, [])
     assert app.under.said.startswith("Undone: 0F4 moved before 0B0")
     app.timeline._handle_custom_msg({"undo": True}, [])
