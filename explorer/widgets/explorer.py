@@ -24,7 +24,7 @@ from explorer.widgets.picture import Frame, Picture
 from explorer.widgets.places import Places
 from explorer.widgets.runner import Job, Runner
 from explorer.widgets.settings import Prediction, Settings
-from explorer.widgets.under import Around, Under
+from explorer.widgets.under import Under
 from explorer.widgets.where import KERNEL, PROCESSES
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             on_end=self._finish,
             has_room=lambda: self._picture.has_room(live=True),
         )
-        self.under = Under(Around(self.controls, self._picture, self._act, self._redraw), look)
+        self.under = Under(self.controls, self._picture, self._act, self._redraw, look)
         self.places = Places(look, self.controls.settings, self._open)
         super().__init__([self.controls, self.panel, self._picture.timeline, self.under, self.places])
         self.add_class("pipeline-explorer")

@@ -211,15 +211,15 @@ def test_numbers_show_the_difference_from_before_the_change(app):
 
 
 def test_pinned_numbers_stay_until_they_are_let_go(app):
-    app.under.pin.value = True
-    assert app.under.pin.description == "Pinned: 33 s"
+    app.under.what_if.pin.value = True
+    assert app.under.what_if.pin.description == "Pinned: 33 s"
     assert number(app, "makespan") == ("33 s", "of a step, as pinned")
     value(app, "n_micro_batches", 4)  # (4 + 4 − 1) × 3
     value(app, "n_micro_batches", 16)  # (16 + 4 − 1) × 3
     assert number(app, "makespan") == ("33 → 57 s (+72.7%)", "of a step; pinned → now")
-    app.under.pin.value = False
+    app.under.what_if.pin.value = False
     assert number(app, "makespan")[1] == "of a step; before → now"
-    assert app.under.pin.description == "Pin these numbers"
+    assert app.under.what_if.pin.description == "Pin these numbers"
 
 
 def test_the_selected_action_is_delayed(app):
@@ -228,10 +228,10 @@ def test_the_selected_action_is_delayed(app):
     row = packed_order(trace.events).tolist().index(last)
     assert str(app.program.order(0)[-1]) == "0B7"
     app.timeline.selected = {"of": "predicted", "row": row}
-    app.under.delay.value = 5000.0  # ms, of the last of all
+    app.under.what_if.delay.value = 5000.0  # ms, of the last of all
     assert app.controls.settings().late_action == "0B7"
     assert number(app, "makespan") == ("33 → 38 s (+15.2%)", "of a step; before → now")
-    app.under.delay.value = 0.0
+    app.under.what_if.delay.value = 0.0
     assert number(app, "makespan")[0] == "33 s"
 
 
