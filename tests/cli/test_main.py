@@ -31,7 +31,7 @@ from explorer.schedules import REGISTRY
         ("simulate --bandwidth 0", "bandwidth is above 0"),
         ("simulate --html /nowhere/at/all.html", "a page needs a path that can be written"),
         ("execute --steps 0", "steps is a whole number from 1"),
-        ("execute --model vit", "invalid choice: 'vit'"),
+        ("execute --model vit", "--model is one of mlp, conv, gpt, or module:function; got 'vit'; try gpt"),
         ("nothing", "invalid choice: 'nothing'"),
         ("", "COMMAND"),
     ],

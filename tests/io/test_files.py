@@ -201,7 +201,7 @@ def test_a_file_too_large_for_any_order_is_not_opened(tmp_path: Path) -> None:
         ("order.pkl", "got 'order.pkl'"),
         ("order", "got 'order'"),
         ("nowhere.csv", r"must be there to be read; got '.*nowhere\.csv' \(No such file or directory\); try another"),
-        ("folder.csv", r"must be there to be read; got '.*folder\.csv' \(Is a directory\)"),
+        ("folder.csv", r"a recording has a file rank-\*\.jsonl for each rank; got none in '.*folder\.csv'"),
         ("bytes.csv", "an order or a trace is text in UTF-8; got other bytes in 'bytes.csv'; export it again"),
         ("nul\0.csv", "must be there to be read"),
     ],
