@@ -58,7 +58,7 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
         self.save = ipywidgets.Button(description="Save as schedule", layout=auto, style=style)
         self._said, self._refused = look.text("pipeline-note"), look.text("pipeline-explanation")
         parts = [self.edit, self.undo, self.redo, self.name, self.save]
-        row = ipywidgets.HBox([self.what_if.pin, *parts, self.what_if.delaying], layout=look.plain)
+        row = ipywidgets.HBox([self.what_if.pin, *parts, self.what_if.delay], layout=look.plain)
         row.add_class("pipeline-row")
         super().__init__([row, self._refused, self._said], layout=look.plain)
         self.add_class("pipeline-under")

@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets
 
-from explorer.core import Action
+from explorer.core import COMPUTE_KINDS, Action
 from explorer.figures.units import time_unit
 from explorer.widgets.around import Around
 from explorer.widgets.look import Look, show
@@ -27,8 +27,7 @@ class WhatIf:
     Attributes:
         reference: what the numbers are compared with.
         pin: the button.
-        delay: ms that the selected action takes besides.
-        delaying: the field with its label; unseen while no bar is selected.
+        delay: ms that the selected action takes besides; unseen while none is.
     """
 
     def __init__(self, around: Around, change: Callable[[str], None], look: Look) -> None:
@@ -41,13 +40,11 @@ class WhatIf:
             layout=ipywidgets.Layout(width="auto"),
         )
         self.delay = ipywidgets.BoundedFloatText(
-            0.0, min=0.0, max=1e6, step=1.0, layout=ipywidgets.Layout(width="90px")
+            0.0, min=0.0, max=1e6, step=1.0, layout=ipywidgets.Layout(width="240px"), style=look.texts
         )
-        self._label = look.text("pipeline-note")
-        self.delaying = ipywidgets.HBox([self._label, self.delay], layout=look.plain)
         self._chosen: Action | None = None
         self._choosing = False
-        show(self.delaying, False)
+        show(self.delay, False)
         self.pin.observe(self._guarded(self._pin), "value")
         self.delay.observe(self._guarded(self._delay), "value")
         around.picture.timeline.observe(self._guarded(self._choose), "selected")
@@ -66,11 +63,12 @@ class WhatIf:
 
     def _choose(self) -> None:
         """Offer to delay the action that is selected."""
-        self._chosen = self._around.picture.selected_action()
+        selected = self._around.picture.selected_action()
+        self._chosen = selected if selected is not None and selected.kind in COMPUTE_KINDS else None
         fields = self._around.controls.fields
         is_late = str(self._chosen) == fields["late_action"].value.strip()
-        self._label.value = f"Delay {self._chosen} by, ms" if self._chosen else ""
-        show(self.delaying, self._chosen is not None)
+        self.delay.description = f"Delay {self._chosen} by, ms" if self._chosen else ""
+        show(self.delay, self._chosen is not None)
         self._choosing = True  # showing what is, is no wish
         try:
             self.delay.value = fields["late"].value if is_late else 0.0

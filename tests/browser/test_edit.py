@@ -61,8 +61,10 @@ def test_a_bar_is_dragged_refused_and_put_back(lab: Lab) -> None:
     said(app, "Undone: 0F4 moved before 0B0 on rank 0: makespan stays 330 ms, peak on rank 0 5 → 4")
     assert not app.page.locator(".pipeline-verdict").is_visible()
     app.page.mouse.click(*hand.at(125, 0))
+    app.page.get_by_role("tooltip").get_by_text("micro-batch 4").wait_for()
     app.page.keyboard.press("Alt+ArrowLeft")
     said(app, "0F4 moved before 0B0 on rank 0")
+    app.page.get_by_role("tooltip").wait_for(state="hidden")  # nothing runs there any more
     app.page.keyboard.press("Control+z")
     app.page.keyboard.press("Control+Shift+z")
     said(app, "0F4 moved before 0B0 on rank 0: makespan")

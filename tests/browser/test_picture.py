@@ -15,7 +15,6 @@ import explorer as ex
 from explorer.widgets.gaps import Gaps, pack_gaps
 from explorer.widgets.page import picture_page
 from explorer.widgets.picture import Frame, Picture
-from tests.browser.conftest import browser  # noqa: F401  fixture
 
 # rank 0: F0 F1 F2 F3 at 0, 1, 2, 3, then idle until B0 at 9; in ms
 COSTS = ex.Costs(forward=0.001, backward=0.002)
@@ -47,7 +46,7 @@ class Shown:
 
 
 @pytest.fixture
-def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Shown]]:  # noqa: F811
+def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Shown]]:
     context = browser.new_context(viewport={"width": 1280, "height": 700}, accept_downloads=True)
 
     def opened(trace: ex.Trace, gaps: Gaps | None = None) -> Shown:

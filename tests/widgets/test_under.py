@@ -228,11 +228,22 @@ def test_the_selected_action_is_delayed(app):
     row = packed_order(trace.events).tolist().index(last)
     assert str(app.program.order(0)[-1]) == "0B7"
     app.timeline.selected = {"of": "predicted", "row": row}
+    assert app.under.what_if.delay.description == "Delay 0B7 by, ms"
     app.under.what_if.delay.value = 5000.0  # ms, of the last of all
     assert app.controls.settings().late_action == "0B7"
     assert number(app, "makespan") == ("33 → 38 s (+15.2%)", "of a step; before → now")
     app.under.what_if.delay.value = 0.0
     assert number(app, "makespan")[0] == "33 s"
+
+
+def test_only_what_computes_is_delayed(app):
+    value(app, "latency", 1.0)
+    trace = app.prediction.trace
+    names = [str(action_of(trace, row)) for row in packed_order(trace.events).tolist()]
+    app.timeline.selected = {"of": "predicted", "row": names.index("0SEND_F0")}
+    assert app.under.what_if.delay.description == ""
+    app.under.what_if.delay.value = 10.0
+    assert app.controls.settings().late_action == ""
 
 
 def test_a_long_micro_batch_and_the_warm_up_have_fields(app):

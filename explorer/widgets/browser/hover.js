@@ -49,18 +49,23 @@ function addHover(canvas, state, signal) {
   tip.className = "pipeline-tooltip";
   tip.setAttribute("role", "tooltip");
   canvas.after(tip);
-  const hide = () => { tip.style.display = "none"; };
+  let at = null; // where the pointer is, while there is something to say of it
+  const hide = () => { at = null; tip.style.display = "none"; };
+  const tell = ({ x, y }) => {
+    const text = textAt(state, x, y);
+    if (!text) return hide();
+    at = { x, y };
+    tip.textContent = text;
+    tip.style.display = "block";
+    const beyond = x + 14 + tip.offsetWidth > canvas.clientWidth;
+    tip.style.left = `${beyond ? Math.max(x - 14 - tip.offsetWidth, 0) : x + 14}px`;
+    tip.style.top = `${y + 14}px`;
+  };
   canvas.addEventListener("mousemove", (event) => {
     if (!state.scales || event.buttons) return hide();
     const frame = canvas.getBoundingClientRect();
-    const x = event.clientX - frame.left, y = event.clientY - frame.top;
-    const text = textAt(state, x, y);
-    if (!text) return hide();
-    tip.textContent = text;
-    tip.style.display = "block";
-    const beyond = x + 14 + tip.offsetWidth > frame.width;
-    tip.style.left = `${beyond ? Math.max(x - 14 - tip.offsetWidth, 0) : x + 14}px`;
-    tip.style.top = `${y + 14}px`;
+    tell({ x: event.clientX - frame.left, y: event.clientY - frame.top });
   }, { signal });
   canvas.addEventListener("mouseleave", hide, { signal });
+  state.painted.push(() => { if (at) tell(at); }); // another picture may have come under a pointer that rests
 }
