@@ -51,11 +51,18 @@ def find_obstacle(graph: Graph, moved: int, place: int) -> Obstacle | None:
         before = _before(graph, moved, moved)
         passed = [slot for slot in range(moved - 1, place - 1, -1) if slot in before]
         return Obstacle(passed[0], _told(graph, before, passed[0], moved)) if passed else None
-    for slot in range(moved + 1, place + 1):
-        before = _before(graph, slot, moved)
-        if moved in before:
-            return Obstacle(slot, _told(graph, before, moved, slot))
-    return None
+    after = _after(graph, moved)
+    passed = [slot for slot in range(moved + 1, place + 1) if slot in after][:1]
+    return Obstacle(passed[0], _told(graph, _before(graph, passed[0], moved), moved, passed[0])) if passed else None
+
+
+def _after(graph: Graph, moved: int) -> set[int]:
+    """All that must come after `moved`, whatever its place on its rank, and itself."""
+    reached = {moved}
+    for slot in graph.order.tolist():
+        if any(earlier in reached for earlier, _ in _steps(graph, slot, moved)):
+            reached.add(slot)
+    return reached
 
 
 def _before(graph: Graph, last: int, moved: int) -> dict[int, tuple[int, int]]:
