@@ -20,7 +20,7 @@ _THIN = (Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B)
 _BROWSER = pathlib.Path(__file__).parent / "browser"
 # read as one module, in this order
 _SCRIPTS = (
-    *("columns.js", "lanes.js", "scales.js", "axes.js", "coverage.js", "bars.js", "gaps.js", "lines.js"),
+    *("later.js", "columns.js", "lanes.js", "scales.js", "axes.js", "coverage.js", "bars.js", "gaps.js", "lines.js"),
     *("selection.js", "search.js", "paint.js", "numbers.js", "legend.js", "hover.js", "zoom.js", "drag.js"),
     *("reorder.js", "keys.js", "overview.js", "svg.js", "save.js", "timeline.js"),
 )
@@ -104,7 +104,8 @@ class Timeline(anywidget.AnyWidget):
     label = traitlets.Unicode("").tag(sync=True)
     stale = traitlets.Bool(False).tag(sync=True)
     seq = traitlets.Int(0).tag(sync=True)
-    painted = traitlets.Int(0).tag(sync=True, echo_update=False)
+    # with its echo: the kernel answers where a widget last spoke from, and what spoke from a cell would wait for cells
+    painted = traitlets.Int(0).tag(sync=True)
 
     def __init__(self) -> None:
         super().__init__(

@@ -155,7 +155,7 @@ def test_the_pointer_says_what_is_under_it_and_moves_the_picture(app: Page) -> N
     canvas = app.page.locator(".pipeline-canvas")
     box = canvas.bounding_box()
     canvas.hover(position={"x": 64 + 4, "y": 30})
-    tip = app.page.locator(".pipeline-tooltip")
+    tip = app.page.get_by_role("tooltip")
     tip.wait_for()
     said = tip.inner_text()
     assert "rank 0 · stage 0 · micro-batch 0" in said

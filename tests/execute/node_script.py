@@ -9,7 +9,7 @@ import time
 from explorer.cli import main
 from explorer.execute import clocks
 
-_NODE = int(os.environ.get("GROUP_RANK", 0))  # torchrun sets it
+_NODE = int(os.environ.get("GROUP_RANK", "0"))  # torchrun sets it
 _own = time.perf_counter
 
 

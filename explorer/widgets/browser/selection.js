@@ -2,14 +2,12 @@
 
 // `state.picked`: a bar as `barOf` gives it, or null; `state.region`: { from, to, ranks: [first, last] }, or null.
 function makeSelection(model, state, repaint, speak, signal) {
-  let telling = 0;
+  const tellLater = makeTeller(model, 120, signal);
   const tell = (selected) => {
     model.set("selected", selected);
-    clearTimeout(telling);
-    telling = setTimeout(() => model.save_changes(), 120);
+    tellLater();
     repaint();
   };
-  signal.addEventListener("abort", () => clearTimeout(telling));
   const pick = (bar) => {
     Object.assign(state, { picked: bar, region: null });
     speak(bar ? describe(bar, state.style).split("\n").join(", ") : "nothing selected");
@@ -31,8 +29,7 @@ function makeSelection(model, state, repaint, speak, signal) {
     const { picked } = state, told = model.get("selected");
     if (picked && (told.row !== picked.i || told.of !== nameOf(state, picked.block))) { // its place in the columns is another now
       model.set("selected", { of: nameOf(state, picked.block), row: picked.i });
-      clearTimeout(telling);
-      telling = setTimeout(() => model.save_changes(), 120);
+      tellLater();
     }
   };
   return { pick, choose, clear, restore };

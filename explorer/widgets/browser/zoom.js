@@ -5,7 +5,7 @@ const GESTURE = 400; // ms: a wheel that turns on belongs to what it began over
 
 // Moves the range, keeps it within the whole, and tells the kernel once the hand rests.
 function makeZoom(model, state, repaint, signal) {
-  let telling = 0;
+  const tellLater = makeTeller(model, 150, signal);
   const show = ([from, to]) => {
     const whole = state.whole[1] - state.whole[0];
     const span = Math.min(Math.max(to - from, whole * SMALLEST), whole);
@@ -13,11 +13,9 @@ function makeZoom(model, state, repaint, signal) {
     state.range = span === whole ? state.whole : [begin, begin + span];
     state.chosen = span === whole ? null : state.range; // the kernel's echo of an older one must not undo it
     model.set("zoom", span === whole ? [] : state.range);
-    clearTimeout(telling);
-    telling = setTimeout(() => model.save_changes(), 150);
+    tellLater();
     repaint();
   };
-  signal.addEventListener("abort", () => clearTimeout(telling));
   return {
     show,
     all: () => show(state.whole),
