@@ -92,39 +92,39 @@ class Trace:
     @property
     def makespan(self) -> float:
         """Seconds from the first start to the last end over all ranks."""
-        return float(np.median([times.makespan for times in self._times]))
+        return float(_median([times.makespan for times in self._times]))
 
     @property
     def bubble_ratio(self) -> float:
         """Idle time as a share of ranks × makespan."""
-        return float(np.median([times.bubble_ratio for times in self._times]))
+        return float(_median([times.bubble_ratio for times in self._times]))
 
     @property
     def bubble_overhead(self) -> float:
         """Idle time over busy time."""
-        return float(np.median([times.bubble_overhead for times in self._times]))
+        return float(_median([times.bubble_overhead for times in self._times]))
 
     @property
     def idle_per_rank(self) -> npt.NDArray[np.float64]:
         """(n_ranks,) seconds of the makespan in which each rank does not compute."""
-        return np.asarray(np.median([times.idle for times in self._times], axis=0))
+        return np.asarray(_median([times.idle for times in self._times]))
 
     @property
     def span_per_rank(self) -> npt.NDArray[np.float64]:
         """(n_ranks,) seconds from each rank's own first start to its own last end."""
-        return np.asarray(np.median([times.span for times in self._times], axis=0))
+        return np.asarray(_median([times.span for times in self._times]))
 
     @cached_property
     def peak_in_flight(self) -> npt.NDArray[np.int64]:
         """(n_ranks,) the most (stage, micro-batch) pairs each rank holds at once."""
         counts = [metrics.peak_in_flight(events, self.n_ranks) for events in self._measured_steps]
-        return np.asarray(np.median(counts, axis=0), np.int64)
+        return np.asarray(_median(counts), np.int64)
 
     @cached_property
     def peak_segments(self) -> npt.NDArray[np.int64]:
         """(n_ranks,) the most (stage, micro-batch, segment) triples each rank holds at once."""
         counts = [metrics.peak_in_flight(events, self.n_ranks, each_segment=True) for events in self._measured_steps]
-        return np.asarray(np.median(counts, axis=0), np.int64)
+        return np.asarray(_median(counts), np.int64)
 
     def summary(self) -> dict[str, Any]:
         """The measures above by name, as plain numbers and lists."""
@@ -156,6 +156,11 @@ class Trace:
     @cached_property
     def _times(self) -> list[metrics.RankTimes]:
         return [metrics.rank_times(events, self.n_ranks) for events in self._measured_steps]
+
+
+def _median(values: list[Any]) -> Any:
+    """Over steps; the app asks often, and mostly of a single one."""
+    return values[0] if len(values) == 1 else np.median(values, axis=0)
 
 
 def check_trace(value: object) -> Trace:

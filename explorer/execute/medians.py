@@ -30,13 +30,14 @@ def seconds_of_passes(medians: Mapping[Kind, Floats]) -> dict[str, Any]:
     }
 
 
-def refit(costs: Costs, program: Program, seconds: Floats) -> Costs:
+def refit(costs: Costs, program: Program, seconds: Floats, *, host: float = 0.0) -> Costs:
     """`costs` with the median seconds that steps took.
 
     Args:
         costs: from the warm-up, (n_stages,) each; it stays where a stage's pass only ran as a part of an Overlap.
         program: that ran.
         seconds: (n_steps, n_slots) of each slot.
+        host: seconds besides that each action takes of its rank, as `between` finds them.
     """
     single = np.diff(program.slot_offsets) == 1
     action = program.slot_offsets[:-1][single]
@@ -53,7 +54,26 @@ def refit(costs: Costs, program: Program, seconds: Floats) -> Costs:
                 known[s] = np.median(taken[:, rows])
         old = before[one]
         medians[one] = known if old is None else np.where(np.isnan(known) & _ran(program, one), old, known)
-    return replace(costs, **seconds_of_passes(medians))
+    return replace(costs, **seconds_of_passes(medians), fixed=host)
+
+
+def between(start: Floats, end: Floats, rank_offsets: npt.NDArray[np.int64]) -> float:
+    """Seconds from one action's end to the next one's start on its rank, where that has nothing to wait for.
+
+    That is what the host takes: posting messages, looking up what is next, telling of it. A quarter of a rank's slots
+    at least have what they need when their turn comes, so that the lower quartile of the gaps is taken.
+
+    Args:
+        start: (n_slots,) seconds, by rank and slot.
+        end: the same.
+        rank_offsets: (n_ranks + 1,) where each rank's slots begin.
+    """
+    gaps = start[1:] - end[:-1]
+    own = np.ones(len(start), np.bool_)
+    own[rank_offsets[:-1]] = False  # a rank's first has none before it
+    known = gaps[own[1:]]
+    known = known[~np.isnan(known)]
+    return max(float(np.quantile(known, 0.25)), 0.0) if len(known) else 0.0
 
 
 def _ran(program: Program, kind: Kind) -> npt.NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from explorer.execute.events import Calibrated, Memory, Message, RunStart, SlotE
 from explorer.execute.faults import DelayMessage, Injected
 from explorer.execute.hooks import Hook
 from explorer.execute.marking import marks_of
-from explorer.execute.medians import refit
+from explorer.execute.medians import between, refit
 from explorer.execute.real_clock import lay_real_step
 from explorer.execute.rows import Rows
 from explorer.execute.virtual_clock import Forecast, LaidStep, Step, lay_step
@@ -50,6 +50,7 @@ class Recorder(Hook):
         self._offsets: tuple[ClockOffset, ...] | None = None
         self._forecast: Forecast | None = None
         self._seconds: deque[npt.NDArray[np.float64]] = deque(maxlen=_MOST_STEPS)
+        self._hosts: deque[float] = deque(maxlen=_MOST_STEPS)  # seconds between actions
 
     # ── what the run tells ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -121,18 +122,23 @@ class Recorder(Hook):
         with self._lock:
             if self._step is not None:
                 self._laid.append(_lay(self._clock, self._graph, self._links, self._step))
-                self._expect(self._step.seconds)
+                self._expect(self._laid[-1], self._step.seconds)
                 self._step = None
             self._losses.append(event.loss)
             self._recording.append(event.recording)
 
-    def _expect(self, seconds: npt.NDArray[np.float64]) -> None:
+    def _expect(self, laid: LaidStep, seconds: npt.NDArray[np.float64]) -> None:
         """Forecast from what the last steps took; the first of several, which pays for much, only until the second."""
         if len(self._laid) == 2:
             self._seconds.clear()
+            self._hosts.clear()
         self._seconds.append(seconds)
+        program = self._graph.program
+        # between operations on virtual clocks there is nothing
+        self._hosts.append(between(laid.start, laid.end, program.rank_offsets) if self._clock == "real" else 0.0)
         if self._costs is not None:
-            self._forecast = Forecast(self._graph, refit(self._costs, self._graph.program, np.stack(self._seconds)))
+            costs = refit(self._costs, program, np.stack(self._seconds), host=float(np.median(self._hosts)))
+            self._forecast = Forecast(self._graph, costs)
 
     # ── what others ask ─────────────────────────────────────────────────────────────────────────────────────────
 

@@ -33,6 +33,7 @@ class Where(ipywidgets.HBox):  # type: ignore[misc]
         self._is_chosen = chosen is not None
         self._following = False
         self._n_ranks = 1
+        self._n_cores = n_cores()
         self._note = look.text("pipeline-note")
         super().__init__([self.control], layout=look.plain)
         self.control.observe(self._choose, "value")
@@ -58,10 +59,12 @@ class Where(ipywidgets.HBox):  # type: ignore[misc]
         if not self._is_chosen:
             self._following = True
             try:
-                self.control.value = PROCESSES if n_ranks <= n_cores() else KERNEL
+                self.control.value = PROCESSES if n_ranks <= self._n_cores else KERNEL
             finally:
                 self._following = False
-        self._note.value = contention(n_ranks, n_cores(), self.backend)
+        said = contention(n_ranks, self._n_cores, self.backend)
+        if self._note.value != said:
+            self._note.value = said
 
     def prepare(self) -> None:
         """Have processes wait for the first run, in the background, if that is where ranks are to work."""

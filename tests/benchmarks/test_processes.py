@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,25 +82,28 @@ def test_prediction_beside_reality(name: str, n_micro_batches: int, table: Table
             "real ms": 1e3 * float(np.median(real)),
             "spread %": 100 * float(np.ptp(real) / np.median(real)),
             "own durations / real": float(np.median(own / real)),
+            "predicted / real": run.predicted.step(0).makespan / float(np.median(real)),
             "in-kernel / real": kernel.predicted.step(0).makespan / float(np.median(real)),
+            "and host / real": _in_kernel(kernel, run).makespan / float(np.median(real)),
             "forward ms": 1e3 * float(np.median(_seconds(run, Kind.F))),
             "in the kernel": 1e3 * float(np.median(_seconds(kernel, Kind.F))),
             "message µs": 1e6 * float(np.mean(run.predicted.costs.latency)),
-            "between actions µs": 1e6 * _between(run),
+            "between actions µs": 1e6 * run.predicted.costs.fixed,
         },
     )
 
 
 def _laid_out(run: ex.Run, step: int) -> float:
-    """The makespan of a step's own durations, with the run's median time of a message."""
+    """The makespan of a step's own durations, with the run's median times of a message and of the host between two."""
     program = run.trace.program
     compute = _compute(run, step)
     slot = program.rank_offsets[compute.rank] + compute.slot
     seconds = np.zeros(program.n_slots)
     np.add.at(seconds, slot, compute.end - compute.start)
     graph = graph_of(program)
+    seconds += run.predicted.costs.fixed
     start, end = slot_times(graph, seconds, run.predicted.costs.edge_seconds(graph))
-    return float(end.max() - start.min())
+    return float(end.max() - start.min() - run.predicted.costs.fixed)  # behind the last there is none
 
 
 def _compute(run: ex.Run, step: int) -> ex.Events:
@@ -112,13 +116,7 @@ def _seconds(run: ex.Run, kind: Kind) -> np.ndarray:
     return np.concatenate([(one.end - one.start)[one.kind == kind] for one in parts])
 
 
-def _between(run: ex.Run) -> float:
-    """The median seconds from an action's end to the next one's begin where nothing was waited for."""
-    gaps = []
-    for step in range(1, N_STEPS):
-        compute = _compute(run, step)
-        for rank in range(2):
-            mine = compute.take(compute.rank == rank)
-            order = np.argsort(mine.start)
-            gaps.append(mine.start[order][1:] - mine.end[order][:-1])
-    return float(np.quantile(np.concatenate(gaps), 0.25))
+def _in_kernel(kernel: ex.Run, run: ex.Run) -> ex.Trace:
+    """The operations as the kernel measured them, messages and host as the processes did."""
+    links = run.predicted.costs
+    return ex.simulate(kernel.trace.program, replace(kernel.predicted.costs, latency=links.latency, fixed=links.fixed))
