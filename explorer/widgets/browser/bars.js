@@ -8,6 +8,7 @@ const NARROWEST_RECTANGLE = 2.5; // pixels, on average; below, coverage of each 
 // ── drawing: rectangles with letters ─────────────────────────────────────────────────────────────────────────────
 
 function drawRectangles(pen, block, scales, state, inset) {
+  const halves = halvesOf(state, block);
   eachVisible(block, scales, state, (rank, kind, first, beyond) => {
     const [y, height] = scales.box(rank, state.style.thin[kind], inset);
     pen.fillStyle = state.style.colors[kind];
@@ -16,8 +17,9 @@ function drawRectangles(pen, block, scales, state, inset) {
       const left = Math.max(scales.x(block.start[i]), -2);
       const right = Math.min(scales.x(block.start[i] + block.duration[i]), scales.width + 2);
       if (right < 0) continue;
-      const gap = right - left > 4 ? 1 : 0;
-      pen.rect(left, y, Math.max(right - left - gap, 0.5), height);
+      const gap = right - left > 4 ? 1 : 0, width = Math.max(right - left - gap, 0.5);
+      if (halves[i]) pen.rect(left, y + ((halves[i] - 1) * height) / 2, width, height / 2);
+      else pen.rect(left, y, width, height);
     }
     pen.fill();
   });
@@ -26,10 +28,10 @@ function drawRectangles(pen, block, scales, state, inset) {
 function drawLetters(pen, block, scales, state, inset) {
   eachVisible(block, scales, state, (rank, kind, first, beyond) => {
     if (state.style.thin[kind]) return;
-    const [y, height] = scales.box(rank, false, inset);
     for (let i = first; i < beyond; i++) {
       const left = Math.max(scales.x(block.start[i]), 0);
       const right = Math.min(scales.x(block.start[i] + block.duration[i]), scales.width);
+      const [y, height] = boxOf(state, { block, i, rank, kind }, inset);
       drawLetter(pen, state.style, block, i, kind, left, right, y, height);
     }
   });

@@ -13,7 +13,9 @@ function barAt(state, x, y) {
       if (style.thin[kind] !== thin || isHidden(state, "kind", style.legend[kind])) continue;
       const group = rank * style.colors.length + kind;
       const i = bisect(block.start, block.offset[group], block.offset[group + 1], time) - 1;
-      if (i >= block.offset[group] && block.start[i] + block.duration[i] >= time) return { block, kind, rank, i };
+      if (i < block.offset[group] || block.start[i] + block.duration[i] < time) continue;
+      const bar = { block, kind, rank, i }, half = halvesOf(state, block)[i], [top, height] = boxOf(state, bar);
+      if (!half || (half === 1) === y < (half === 1 ? top + height : top)) return bar;
     }
   }
   return null;

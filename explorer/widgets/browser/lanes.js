@@ -18,6 +18,39 @@ function laneOf(state, block, rank) {
   return lanes.get(key);
 }
 
+// Bars of computing that begin with another of their rank, as an F run together with a B: 1 the upper half of the lane,
+// 2 the lower, 0 a bar alone; kept until other data come.
+function halvesOf(state, block) {
+  if (block.halves) return block.halves;
+  const { thin } = state.style, nKinds = thin.length, halves = (block.halves = new Uint8Array(block.n));
+  const groups = (rank) => [...thin.keys()].filter((kind) => !thin[kind]).map((kind) => rank * nKinds + kind);
+  for (let rank = 0; (rank + 1) * nKinds < block.offset.length; rank++) {
+    const filled = groups(rank).filter((group) => block.offset[group] < block.offset[group + 1]);
+    filled.forEach((upper, n) => filled.slice(n + 1).forEach((lower) => pairUp(block, halves, upper, lower)));
+  }
+  return halves;
+}
+
+// Both groups are in order of their starts.
+function pairUp({ offset, start, duration }, halves, upper, lower) {
+  let i = offset[upper], k = offset[lower];
+  while (i < offset[upper + 1] && k < offset[lower + 1]) {
+    if (start[i] < start[k]) i++;
+    else if (start[i] > start[k]) k++;
+    else {
+      if (duration[i] > 0 && duration[k] > 0) [halves[i], halves[k]] = [1, 2];
+      i++;
+      k++;
+    }
+  }
+}
+
+// Top and height of one bar.
+function boxOf(state, { block, i, rank, kind }, inset = 0) {
+  const [y, height] = state.scales.box(rank, state.style.thin[kind], inset), half = halvesOf(state, block)[i];
+  return half ? [y + ((half - 1) * height) / 2, height / 2] : [y, height];
+}
+
 // The bar at a position of a block's columns, with its rank and kind.
 function barOf(state, block, i) {
   const group = bisect(block.offset, 0, block.offset.length, i + 1) - 1, nKinds = state.style.thin.length;

@@ -18,7 +18,7 @@ function makeGhost(canvas, state) {
   const ghost = element("div", "pipeline-ghost"), mark = element("div", "pipeline-insertion");
   canvas.after(ghost, mark);
   const show = (bar, shift, where) => {
-    const { scales, style } = state, { lanes, lane } = scales, [y, height] = scales.box(bar.rank, false, 0);
+    const { scales, style } = state, { lanes, lane } = scales, [y, height] = boxOf(state, bar);
     const left = lanes.left + scales.x(bar.block.start[bar.i]) + shift, width = Math.max(bar.block.duration[bar.i] * scales.perMs, 8);
     ghost.textContent = labelOf(style, bar);
     Object.assign(ghost.style, {

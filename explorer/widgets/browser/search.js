@@ -104,7 +104,7 @@ function drawFound(pen, scales, state, theme) {
   const { block, bars, wanted } = state.found, { colors, thin } = state.style, path = [];
   for (const i of bars) {
     const start = block.start[i], end = start + block.duration[i];
-    const { rank, kind } = barOf(state, block, i), [y, height] = scales.box(rank, thin[kind], 0);
+    const bar = barOf(state, block, i), { kind } = bar, [y, height] = boxOf(state, bar);
     const left = scales.x(start), width = Math.max(scales.x(end) - left, 2.5);
     if (!thin[kind]) path.push([left + width / 2, y + height * 0.86]); // below the letters
     if (end < scales.from || start > scales.to) continue;

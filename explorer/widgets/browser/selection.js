@@ -69,7 +69,7 @@ function drawSelection(pen, scales, state, theme) {
     outline(pen, left, first * scales.lane, width, (last + 1 - first) * scales.lane, theme);
   }
   if (picked) {
-    const { block, i, rank, kind } = picked, [y, height] = scales.box(rank, state.style.thin[kind], 0);
+    const { block, i } = picked, [y, height] = boxOf(state, picked);
     const left = scales.x(block.start[i]);
     outline(pen, left, y, Math.max(scales.x(block.start[i] + block.duration[i]) - left, 3), height, theme);
   }
