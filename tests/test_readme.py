@@ -12,6 +12,8 @@ import pytest
 from explorer import cli, unregister
 from explorer.schedules import REGISTRY
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text("utf-8")
 FOR_TORCHRUN = "# train.py, for torchrun\n"

@@ -63,7 +63,8 @@ def _parts(traces: Sequence[Trace]) -> dict[str, Any]:
         found = explain_difference(*traces)
     except InputError as error:
         return {"reason": str(error)}
-    return {name: getattr(found, name) for name in ("predicted", "measured", "total", *_PARTS)}
+    parts = {name: getattr(found, name) for name in ("predicted", "measured", "total", *_PARTS)}
+    return {**parts, "left_out": [kind.name for kind in found.left_out]} if found.left_out else parts
 
 
 def _report(names: Sequence[str], traces: Sequence[Trace], parts: dict[str, Any]) -> str:
@@ -92,4 +93,11 @@ def _difference(parts: dict[str, Any], unit: Unit) -> str:
         f"in their steps of median makespan, {makespans}: {shown['durations']} for actions that took other times, "
         f"{shown['transfers']} for messages that did, {shown['order']} for the order, {shown['host']} for idling "
         "though all was there\n"
+        f"{_left_out(parts.get('left_out', ()))}"
     )
+
+
+def _left_out(kinds: Sequence[str]) -> str:
+    if not kinds:
+        return ""
+    return f"left out: the two have not the same {' and '.join(kinds)} actions\n"

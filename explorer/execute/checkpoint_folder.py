@@ -116,7 +116,20 @@ def _path(place: Any, argument: str) -> Path:
         raise InputError(
             f'{argument} is the path of a folder; got {type(place).__name__}; try "checkpoints/"', argument=argument
         )
-    return Path(place)
+    path = Path(place)
+    try:
+        if not str(place):
+            raise ValueError("it is empty")
+        path.stat()
+    except FileNotFoundError:
+        pass  # it can be made
+    except (OSError, ValueError) as error:  # too long, or with a character that no path has
+        raise InputError(
+            f'{argument} is the path of a folder; got {str(place)[:40]!r}, which is none: '
+            f'{getattr(error, "strerror", None) or error}; try "checkpoints/"',
+            argument=argument,
+        ) from error
+    return path
 
 
 def _found(folder: Path) -> list[tuple[int, Path]]:

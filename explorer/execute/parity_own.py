@@ -19,6 +19,7 @@ from explorer.execute.parity_factors import Counts
 from explorer.execute.parity_reasons import reason_of
 from explorer.execute.parity_reference import Whole, mean_of_means
 from explorer.execute.parity_rounding import Rounding, norm_of, rounding_of
+from explorer.execute.parity_given import check_count, check_tensors, numbers
 from explorer.execute.parity_rows import Row, number_row, tensor_rows
 from explorer.execute.parity_tied import Named, gather, tied_reason, ties
 from explorer.execute.session import Seeds
@@ -79,6 +80,10 @@ def same_as_one_process(
             "give one of them",
             argument="gradients",
         )
+    for argument, number in {"n_accumulated": n_accumulated, "n_replicas": n_replicas}.items():
+        check_count(number, argument)
+    if buffers is not None:
+        check_tensors(buffers, "buffers")
     with random_state_kept(), torch.enable_grad(), casts_afresh():
         whole, traits, counts = _reference(model, batch, loss, n_micro_batches, n_replicas)
         each = whole.losses_by_micro_batch()
@@ -123,7 +128,7 @@ def _loss_rows(
     """The step's loss and each micro-batch's, and what is known of why they differ."""
     if losses is None:
         return [], ""
-    listed = [float(losses)] if not isinstance(losses, Sequence) else [float(loss) for loss in losses]
+    listed = numbers(losses, "losses")
     if len(listed) not in {1, len(each)}:
         raise InputError(
             f"losses are one number, or one for each micro-batch; got {len(listed)} for {len(each)}; give {len(each)}",
@@ -174,8 +179,7 @@ def _gradient_rows(
 def _norm_rows(given: float | Sequence[float] | None, theirs: Mapping[str, torch.Tensor], allowed: float) -> list[Row]:
     if given is None:
         return []
-    local = [float(given)] if not isinstance(given, Sequence) else [float(value) for value in given]
-    total = math.sqrt(sum(value**2 for value in local))
+    total = math.hypot(*numbers(given, "gradient_norm"))
     return [number_row("gradient norm", 0, total, norm_of(list(theirs.values())), allowed)._replace(name="given")]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.analysis import aligned_step
-from explorer.core import Program, Trace
+from explorer.core import PER_STAGE_KINDS, Kind, Program, Trace
 from explorer.errors import InputError
 from explorer.planner.ingredients import Order, laid_again, order_of, taken_apart
 
@@ -31,6 +31,7 @@ class Difference:
         order: what another order of the same actions makes of it.
         host: what ranks that idled, or were held up by a message, though all they waited for was there make of it.
         clock: what the measured times were read from, as in Trace.
+        left_out: of which kinds the two have not the same actions, gradient reduction or update; neither's count.
     """
 
     predicted: float
@@ -40,6 +41,7 @@ class Difference:
     order: float
     host: float
     clock: str
+    left_out: tuple[Kind, ...] = ()
 
     @property
     def total(self) -> float:
@@ -68,6 +70,9 @@ def explain_difference(predicted: Trace, measured: Trace, *, step: int | None = 
     its actions. What the makespan gains at each is that part of the difference, so that the parts always sum to the
     whole. What two ingredients do only together is counted where the later one is replaced.
 
+    Gradient reductions that only one has, as a recording of torch's own run has them, are left out, and `left_out` says
+    so; optimizer updates likewise.
+
     Args:
         predicted: what was to happen.
         measured: what happened: the same actions on the same ranks, in this order or another.
@@ -85,7 +90,8 @@ def explain_difference(predicted: Trace, measured: Trace, *, step: int | None = 
         (9.5, 5.5, 4.0)
     """
     steps = [aligned_step(trace, step=step) for trace in (predicted, measured)]
-    planned, real = (order_of(one.program) for one in steps)
+    left_out = _only_in_one(*(one.program for one in steps))
+    planned, real = (order_of(one.program, without=left_out) for one in steps)
     _check_alike(planned, real)
     expected, happened = taken_apart(planned, steps[0]), taken_apart(real, steps[1])
     parts, makespans = expected, [laid_again(planned, expected)]
@@ -93,7 +99,20 @@ def explain_difference(predicted: Trace, measured: Trace, *, step: int | None = 
         parts = parts._replace(**{name: getattr(happened, name)}) if name else parts
         makespans.append(laid_again(order, parts))
     gained = dict(zip(_PARTS, np.diff(makespans).tolist(), strict=True))
-    return Difference(predicted=makespans[0], measured=makespans[-1], clock=measured.clock, **gained)
+    predicted_makespan, *_, measured_makespan = makespans
+    return Difference(
+        predicted=predicted_makespan, measured=measured_makespan, clock=measured.clock, left_out=left_out, **gained
+    )
+
+
+def _only_in_one(one: Program, other: Program) -> tuple[Kind, ...]:
+    """The kinds that run once a stage, and not for the same stages on the same ranks in both."""
+
+    def places(program: Program, kind: Kind) -> list[tuple[int, int]]:
+        rows = program.kind == kind
+        return sorted(zip(program.rank_of_action[rows].tolist(), program.stage[rows].tolist(), strict=True))
+
+    return tuple(kind for kind in PER_STAGE_KINDS if places(one, kind) != places(other, kind))
 
 
 def _check_alike(planned: Order, real: Order) -> None:

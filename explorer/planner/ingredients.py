@@ -12,6 +12,7 @@ With all four its own, a step comes out as it was.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -60,13 +61,17 @@ class Ingredients(NamedTuple):
     gaps: Floats
 
 
-def order_of(program: Program) -> Order:
+def order_of(program: Program, *, without: Sequence[Kind] = ()) -> Order:
     """The order in which `program` computes.
+
+    Args:
+        program: any.
+        without: kinds that are left out, as messages are.
 
     Raises:
         ProgramError: if the program is incomplete or cannot finish.
     """
-    graph = graph_of(_without_messages(program))
+    graph = graph_of(_without(program, is_message(program) | among(program.kind, *without)))
     bare = graph.program
     identity = np.empty(bare.n_actions, np.int64)
     identity[np.lexsort([getattr(bare, name) for name in _IDENTITY])] = np.arange(bare.n_actions)
@@ -103,12 +108,11 @@ def laid_again(order: Order, parts: Ingredients) -> float:
     return float(end[counted].max() - (start + gaps)[counted].min())
 
 
-def _without_messages(program: Program) -> Program:
-    """Only what computes; further waits of messages go with them."""
-    carried = is_message(program)
-    if not carried.any():
+def _without(program: Program, left_out: npt.NDArray[np.bool_]) -> Program:
+    """The other actions only; further waits of what is left out go with it."""
+    if not left_out.any():
         return program
-    rows = np.flatnonzero(~carried)
+    rows = np.flatnonzero(~left_out)
     moved = np.full(program.n_actions, -1, np.int64)
     moved[rows] = np.arange(len(rows))
     columns = {name: getattr(program, name)[rows] for name in _COLUMNS}

@@ -86,11 +86,11 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
             "long_micro_batch": _counter("Long micro-batch", settings.long_micro_batch, 127, look, least=0),
             "long_factor": _linear("Long one takes ×", settings.long_factor, 4.0, 0.1, look, least=1.0),
             "late_action": _text("Late action", settings.late_action, look, "2F3"),
+            "late": _linear("Late by, ms", settings.late * _MS, 200.0, 1.0, look),
             "update": _linear("Optimizer, ms", settings.update * _MS, 100.0, 1.0, look),
             "ranks_per_node": _counter("Ranks a node", settings.ranks_per_node, 16, look, least=0),
             "sharing": _dropdown("Links shared", _SHARING, settings.sharing, look),
             "messages": _dropdown("Messages", _MESSAGES, settings.messages, look),
-            "late": _linear("Late by, ms", settings.late * _MS, 200.0, 1.0, look),
         }
         self.fields = {name: Field(control, look) for name, control in {**controls, **more}.items()}
         self.moves = settings.moves
@@ -174,6 +174,9 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
         limited = math.isfinite(self.fields["bandwidth"].value)
         self.fields["message_bytes"].say("of the prediction; a run knows its own" if limited else "")
         show(self.fields["message_bytes"], limited)
+        for name, unchanged in (("slow_factor", 1.0), ("late", 0.0)):
+            changed = self.fields[name].value != unchanged
+            self.fields[name].say("of the prediction; for a run, add it under Faults" if changed else "")
         self._describe_nodes(ranks, limited)
 
     def _describe_nodes(self, n_ranks: int, limited: bool) -> None:

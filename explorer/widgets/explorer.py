@@ -280,7 +280,9 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         lab, controls = self.panel.lab, self.controls
         if not (isinstance(error, InputError) and (lab.explain(error) or controls.explain(error))):
             self.panel.fail(sentence(error))
-        self.panel.tell("The run failed; the picture shows what was measured until then, if anything")
+        measured = self._shown is not None and self._shown.recorder.predicted() is not None
+        until = "; the picture shows what was measured until then"
+        self.panel.tell(f"The run failed{until if measured else ' before anything was measured; the picture stays'}")
 
     def _count_steps(self, job: Job) -> None:
         step, done = job.recorder.step_progress

@@ -54,6 +54,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         self._open = ipywidgets.Button(description="Show it above", layout=look.plain)
         self._opening = ipywidgets.HBox([self._opens, self._open], layout=look.plain)
         self._code = Code()
+        self._coded = ipywidgets.VBox([self._code], layout=look.plain)  # once drawn, an anywidget follows no class
         self._found: dict[str, int] = {}  # schedules that were compared, with their chunks
         self._look, self._settings, self._on_open = look, settings, on_open
         self.sweeps: SweepPanel | None = None
@@ -61,7 +62,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         self._timer: threading.Timer | None = None
         self._of: tuple[Trace, Settings] | None = None
         self._done: tuple[str, tuple[Trace, Settings] | None] = (NONE, None)
-        self._always = (self.choice, self._opening, self._page, self._code)
+        self._always = (self.choice, self._opening, self._page, self._coded)
         super().__init__(self._always, layout=look.plain)
         self.add_class("pipeline-places")
         self.choice.observe(self._chosen, "value")
@@ -106,7 +107,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         place = self.choice.value
         show(self._page, place in (WHY, COMPARE))
         show(self._opening, place == COMPARE)
-        show(self._code, place == CODE)
+        show(self._coded, place == CODE)
         if place == SWEEP and self.sweeps is None:
             self.sweeps = SweepPanel(self._settings, self._go_to, self._look)  # most never open it
             self.children = (*self._always, self.sweeps)

@@ -39,7 +39,7 @@ def why_page(trace: Trace) -> Markup:
     idle = idle_intervals(step).totals().sum(axis=0)
     return element(
         "div",
-        element("p", _headline(step, idle, unit), kind="headline"),
+        element("p", _headline(step, idle, unit) + _which(trace, step), kind="headline"),
         element("div", _by_cause(idle, unit), _by_rank(step, idle, unit), kind="columns"),
         element("div", _remedies(step, unit), _levers(step, unit), kind="columns"),
         element("p", _path(step, unit)),
@@ -53,10 +53,16 @@ def _headline(step: Trace, idle: Any, unit: Unit) -> str:
         return "No rank ever waits."
     share = total / (step.makespan * step.n_ranks)
     largest = np.argsort(-by_cause, kind="stable")[:2]
-    because = " and ".join(
-        f"{by_cause[one] / total:.0%} {CAUSE_LOOKS[_NAMES[one]].title}" for one in largest if by_cause[one]
+    because = ", ".join(
+        f"{CAUSE_LOOKS[_NAMES[one]].title} ({by_cause[one] / total:.0%})" for one in largest if by_cause[one]
     )
-    return f"Ranks wait {share:.1%} of the step, {unit.show(total)} of all ranks together. Of that, {because}."
+    return f"Ranks wait {share:.1%} of the step, {unit.show(total)} of all ranks together. Mostly: {because}."
+
+
+def _which(trace: Trace, step: Trace) -> str:
+    """Which of several steps is told of: the numbers above the picture are of their median."""
+    steps = trace.steps
+    return f" This is step {steps.index(step.steps[0]) + 1} of {len(steps)}." if len(steps) > 1 else ""
 
 
 def _by_cause(idle: Any, unit: Unit) -> Markup:

@@ -168,3 +168,12 @@ def test_bounds_come_last_and_say_so():
     assert found.promise.tolist() == sorted(found.promise, key=["exact", "bound"].index)
     bubble = found.query("cause == 'bubble'").iloc[0]
     assert bubble.makespan == 24  # a rank's own work: 8 (F + B)
+
+
+@pytest.mark.parametrize(("clock", "is_told"), [("simulated", True), ("real", False), ("virtual", False)])
+def test_what_brings_less_than_another_run_would_show_is_told_only_of_a_simulation(clock, is_told):
+    # naive on two ranks: of its 6 s, two messages on their way for 1 ms each
+    trace = ex.simulate(ex.schedule("naive", n_ranks=2, n_micro_batches=1), ex.Costs(latency=1e-3))
+    found = ex.gains(replace(trace, clock=clock))
+    assert ("latency" in found["cause"].tolist()) == is_told
+    assert (found["share"] >= 0.002).all() != is_told

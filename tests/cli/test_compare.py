@@ -123,3 +123,14 @@ def test_compare_refuses_a_program_among_traces(capsys, saved, tmp_path):
     ex.save(ex.schedule("1f1b", n_ranks=2, n_micro_batches=2), tmp_path / "order.csv")
     assert main(["compare", saved("a.json"), str(tmp_path / "order.csv")]) == 2
     assert "order.csv holds a program; simulate it and save that" in capsys.readouterr().err
+
+
+def test_what_the_difference_of_two_leaves_out_is_told(capsys, tmp_path):
+    bare = ex.schedule("naive", n_ranks=1, n_micro_batches=1)
+    reduced = ex.Program.from_orders("recorded", bare.placement, 1, ["0F0 0B0 0G"])
+    files = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
+    for program, file in zip((bare, reduced), files, strict=True):
+        ex.save(ex.simulate(program), file)
+    assert answer(capsys, *files)["difference"]["left_out"] == ["G"]
+    main(["compare", *files])
+    assert "left out: the two have not the same G actions" in capsys.readouterr().out

@@ -3,7 +3,11 @@
 import subprocess
 import sys
 
+import pytest
+
 from explorer.cli import prompt
+
+pytestmark = pytest.mark.slow
 
 
 class Handler:

@@ -15,6 +15,8 @@ import explorer as ex
 from explorer.cli import main
 from explorer.cli.record import surroundings
 
+pytestmark = pytest.mark.slow
+
 TRAINING = """
 import sys, torch, torch.distributed as dist
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe

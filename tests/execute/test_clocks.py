@@ -14,6 +14,8 @@ import pytest
 import explorer as ex
 from explorer.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 AHEAD = 1000  # seconds
 LIMIT = 120
 

@@ -15,7 +15,7 @@ from explorer.errors import RunError
 from explorer.execute.keeper import prepare
 from tests.execute.ranks import SOON, WIDTH, Slow, children, execute, forker
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")]
 
 
 @pytest.fixture(scope="module", autouse=True)

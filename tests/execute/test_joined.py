@@ -22,6 +22,8 @@ from explorer.execute.faults import Injected
 from explorer.execute.wire import packed, unpacked
 from tests.execute.ranks import squared
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).with_name("node_script.py")
 
 

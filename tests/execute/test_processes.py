@@ -20,7 +20,7 @@ from explorer.errors import InputError, ModelError, ProgramError
 from explorer.execute.keeper import keeper, prepare
 from tests.execute.ranks import WIDTH, Slow, Trouble, children, execute, forker, squared
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")]
 
 
 @pytest.mark.parametrize(("name", "n_ranks"), [("1f1b", 4), ("interleaved_1f1b", 2), ("zb_v", 2)])

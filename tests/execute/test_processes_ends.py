@@ -19,7 +19,7 @@ from explorer.errors import InputError, RunError, RunStopped
 from explorer.execute.keeper import keeper, prepare
 from tests.execute.ranks import SOON, WIDTH, Slow, Trouble, blow, children, die, execute, forker
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,7 +16,7 @@ from explorer.errors import ProgramError, ScheduleError
 from explorer.execute.keeper import prepare
 from explorer.schedules import REGISTRY
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are forked")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are forked")]
 
 WIDTH = 8
 REFUSED = {

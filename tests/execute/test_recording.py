@@ -21,7 +21,7 @@ from explorer.errors import InputError
 from explorer.execute._torch import one_rank_group
 from tests.execute.recorded_script import N_MICRO_BATCHES, N_STEPS, NAMES
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="starts torchrun")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not sys.platform.startswith("linux"), reason="starts torchrun")]
 
 SCRIPT = Path(__file__).with_name("recorded_script.py")
 N_RANKS = 2

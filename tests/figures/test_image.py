@@ -11,6 +11,8 @@ from explorer.errors import InputError
 from explorer.figures import image
 from tests.figures.test_timeline import simulated
 
+pytestmark = pytest.mark.slow
+
 
 def test_svg_is_written(tmp_path):
     if not any(map(shutil.which, image._BROWSERS)):

@@ -124,3 +124,18 @@ def test_a_step_that_is_not_whole_is_refused():
     half = replace(trace, events=trace.events.take(np.arange(10)))
     with pytest.raises(ex.ExplorerError, match="got 10 of the 64 actions"):
         ex.explain_difference(trace, half)
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_gradient_reductions_that_one_of_them_has_are_left_out_of_both_and_told(turn):
+    # as torch's runs have them: once a stage, after its last backward
+    bare = program("1f1b", 2, 2)
+    lines = [[str(bare.slot(k)) for k in np.flatnonzero(bare.rank_of_slot == rank)] for rank in range(2)]
+    reduced = ex.Program.from_orders("recorded", bare.placement, 2, [[*line, f"{n}G"] for n, line in enumerate(lines)])
+    pair = [ex.simulate(bare), ex.simulate(reduced, ex.Costs(forward=2.0, backward=2.0))][::turn]
+    found = ex.explain_difference(*pair)
+    # (M + P − 1) · 3 and, with forwards that take one more, (M + P − 1) · 4
+    assert [found.predicted, found.measured] == [9, 12][::turn]
+    assert found.durations == 3 * turn
+    assert found.left_out == (ex.Kind.G,)
+    assert ex.explain_difference(pair[0], pair[0]).left_out == ()
