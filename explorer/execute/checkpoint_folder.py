@@ -116,19 +116,18 @@ def _path(place: Any, argument: str) -> Path:
         raise InputError(
             f'{argument} is the path of a folder; got {type(place).__name__}; try "checkpoints/"', argument=argument
         )
-    path = Path(place)
+    path, why = Path(place), "" if str(place) else "it is empty"
     try:
-        if not str(place):
-            raise ValueError("it is empty")
         path.stat()
     except FileNotFoundError:
         pass  # it can be made
     except (OSError, ValueError) as error:  # too long, or with a character that no path has
+        why = getattr(error, "strerror", None) or str(error)
+    if why:
         raise InputError(
-            f'{argument} is the path of a folder; got {str(place)[:40]!r}, which is none: '
-            f'{getattr(error, "strerror", None) or error}; try "checkpoints/"',
+            f'{argument} is the path of a folder; got {str(place)[:40]!r}, which is none: {why}; try "checkpoints/"',
             argument=argument,
-        ) from error
+        )
     return path
 
 

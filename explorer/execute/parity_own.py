@@ -16,10 +16,10 @@ from explorer.execute.cutting import cut
 from explorer.execute.fit import fit
 from explorer.execute.parity import Outcome, Parity
 from explorer.execute.parity_factors import Counts
+from explorer.execute.parity_given import check_count, check_tensors, numbers
 from explorer.execute.parity_reasons import reason_of
 from explorer.execute.parity_reference import Whole, mean_of_means
 from explorer.execute.parity_rounding import Rounding, norm_of, rounding_of
-from explorer.execute.parity_given import check_count, check_tensors, numbers
 from explorer.execute.parity_rows import Row, number_row, tensor_rows
 from explorer.execute.parity_tied import Named, gather, tied_reason, ties
 from explorer.execute.session import Seeds

@@ -48,6 +48,7 @@ from explorer.execute.traits import Watch
 from explorer.execute.updates import MakeOptimizer, check_optimizer, make_optimizers
 from explorer.schedules import schedule
 
+_DIALECTS = ("deepspeed", "megatron", "torch")
 _RULES: tuple[Rule, ...] = (
     *(few_micro_batches, torchs_own_rule, uneven_labels, cores, autocast, looks_at_batch, cut_off, layers_conserved),
     *(in_place, carried_along, draws_at_random, nothing_to_train, parts),
@@ -140,6 +141,12 @@ def _made(program: Any, dialect: str | None) -> Program:
         program = schedule(program["name"], **wanted)
     check_program(program)
     made: Program = program
+    if dialect is not None and dialect not in _DIALECTS:
+        raise InputError(
+            f"a dialect is one of {', '.join(_DIALECTS)}; got {dialect!r}; try torch",
+            argument="dialect",
+            legal=_DIALECTS,
+        )
     refusal = dialect_refusal(made, dialect) if dialect is not None else None
     if refusal is not None:
         raise refusal

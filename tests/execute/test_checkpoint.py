@@ -269,3 +269,12 @@ def test_processes_save_and_resume_as_the_kernel_does(layers, batch, tmp_path):
     assert first.parity
     assert middle.parity
     assert last.parity
+
+
+@pytest.mark.parametrize("argument", ["checkpoint", "resume"])
+@pytest.mark.parametrize(
+    ("path", "why"), [("", "it is empty"), ("a\0b", "embedded null byte"), ("a" * 5000, "File name too long")]
+)
+def test_a_path_that_is_none_is_refused_before_anything_runs(path, why, argument, layers, batch):
+    with pytest.raises(InputError, match=f"{argument} is the path of a folder; got .*, which is none: {why}; try"):
+        ex.execute(program("1f1b", 2), layers, batch, loss=MSE, **{argument: path})

@@ -308,3 +308,30 @@ def test_a_parity_is_a_frame_of_rows(program, make_layers, batch):
     frame = ex.execute(program, make_layers(2), batch, loss=MSE).parity.to_frame()
     assert {"loss", "gradient", "gradient norm", "parameter"} <= set(frame.what)
     assert frame.ok.all()
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "message"),
+    [
+        ("losses", {}, "losses is one number, or a list of numbers; got {}"),
+        ("losses", "1.5", "losses is one number, or a list of numbers; got '1.5'"),
+        ("losses", [], "losses is one number, or a list of numbers; got \\[\\]"),
+        ("gradient_norm", "x", "gradient_norm is one number, or a list of numbers; got 'x'"),
+        ("gradient_norm", [1, None], "gradient_norm is one number, or a list of numbers; got \\[1, None\\]"),
+        ("buffers", 3, "buffers are name → tensor; got 3; give dict"),
+        ("buffers", {"x": 3}, "buffers are name → tensor; got 3 for x; give dict"),
+        ("n_accumulated", 0, "n_accumulated is a whole number of at least 1; got 0; try 1"),
+        ("n_accumulated", "x", "n_accumulated is a whole number of at least 1; got 'x'; try 1"),
+        ("n_replicas", -1, "n_replicas is a whole number of at least 1; got -1; try 1"),
+    ],
+)
+def test_what_is_none_of_a_steps_numbers_is_refused_in_a_sentence(argument, value, message, model, batch):
+    with pytest.raises(InputError, match=message) as refused:
+        ex.same_as_one_process(model, batch, MSE, **{"gradients": gradients(model, batch), argument: value})
+    assert refused.value.argument == argument
+
+
+def test_losses_may_come_as_tensors(model, batch):
+    loss = MSE(model(batch[0]), batch[1]).detach()
+    assert ex.same_as_one_process(model, batch, MSE, losses=loss)
+    assert ex.same_as_one_process(model, batch, MSE, losses=[loss])

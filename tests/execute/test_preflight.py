@@ -320,3 +320,10 @@ def test_a_look_leaves_random_numbers_and_the_model_as_they_are():
     ex.preflight(numbers("gpipe", 3, 2), layers, (torch.ones(8, 8), torch.ones(8, 8)), loss=MSE)
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(layers[1].running_mean, torch.zeros(8))
+
+
+@pytest.mark.parametrize("dialect", ["pytorch", 3])
+def test_a_dialect_that_there_is_not_is_told(dialect, program, make_layers, batch):
+    report = ex.preflight(program, make_layers(4), batch, loss=nn.functional.mse_loss, dialect=dialect)
+    (finding,) = [finding for finding in report.errors if finding.argument == "dialect"]
+    assert finding.sentence.startswith("a dialect is one of deepspeed, megatron, torch; got ")
