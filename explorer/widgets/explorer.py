@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -26,17 +25,13 @@ from explorer.widgets.runner import Job, Runner
 from explorer.widgets.settings import Prediction, Settings
 from explorer.widgets.under import Under
 from explorer.widgets.where import KERNEL, PROCESSES
+from explorer.widgets.words import MEASURED, PREDICTED, calm, label, origin_of, parity, sentence, until
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from explorer.execute import Run
 
-PREDICTED = "Predicted from the costs set here"
-MEASURED = {
-    KERNEL: "virtual ranks: measured operations, modelled placement and links",
-    PROCESSES: "real clocks: a process a rank, gloo on this machine",
-}
 _FAINT = "Faint: predicted from the costs this run measured"
 _MOST_ON_CHANGE = 2000  # actions of a run that begins by itself
 _P = ParamSpec("_P")
@@ -206,7 +201,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self.panel.tell(PREDICTED)
         self.panel.progress(0.0)
         said = numbers(trace, None, against=self.under.follow(trace))
-        self._show(Frame(trace, None, _label(trace, PREDICTED, said), _until(trace), said))
+        self._show(Frame(trace, None, label(trace, PREDICTED, said), until(trace), said))
         return True
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -253,7 +248,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             return
         measured = job.recorder.trace()
         self._count_steps(job)
-        self.panel.tell(f"Running {self._title(job)} · {_measured(job)}. {_FAINT}")
+        self.panel.tell(f"Running {self._title(job)} · {origin_of(job)}. {_FAINT}")
         losses = job.recorder.losses
         said = numbers(predicted.step(0), measured.step(len(losses) - 1) if losses else None, losses)
         self._show_run(predicted, measured, said, live=True)
@@ -266,12 +261,12 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         if run is not None:
             self.run = run
             self._count_steps(job)
-            self.panel.tell(f"Ran {self._title(job)} · {_measured(job)}. {_FAINT}")
+            self.panel.tell(f"Ran {self._title(job)} · {origin_of(job)}. {_FAINT}")
             predicted = run.predicted or job.prediction.trace
-            said = numbers(predicted.step(0), run.trace, run.losses, _parity(run))
+            said = numbers(predicted.step(0), run.trace, run.losses, parity(run))
             self._show_run(predicted, run.trace, said)
         elif isinstance(error, RunStopped):
-            self.panel.tell(f"Stopped at {job.recorder.progress:.0%} · {_measured(job)}. {_FAINT}")
+            self.panel.tell(f"Stopped at {job.recorder.progress:.0%} · {origin_of(job)}. {_FAINT}")
         elif error is not None:
             self._follow(job)  # with what was told last
             self._failed(error)
@@ -280,9 +275,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         lab, controls = self.panel.lab, self.controls
         if not (isinstance(error, InputError) and (lab.explain(error) or controls.explain(error))):
             self.panel.fail(sentence(error))
-        measured = self._shown is not None and self._shown.recorder.predicted() is not None
-        until = "; the picture shows what was measured until then"
-        self.panel.tell(f"The run failed{until if measured else ' before anything was measured; the picture stays'}")
+        self.panel.tell("The run failed; the picture shows what was measured until then, or what was there before")
 
     def _count_steps(self, job: Job) -> None:
         step, done = job.recorder.step_progress
@@ -295,11 +288,11 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
 
     def _show_run(self, predicted: Trace, measured: Trace, said: tuple[Number, ...], *, live: bool = False) -> None:
         self.panel.lab.happened(measured.marks)
-        spans = [_until(trace) for trace in (predicted, measured)]
+        spans = [until(trace) for trace in (predicted, measured)]
         shown = measured if len(measured.events) else None
-        whole = _calm(max(spans), spans[0]) if live else max(spans)
+        whole = calm(max(spans), spans[0]) if live else max(spans)
         origin = MEASURED[PROCESSES if measured.clock == "real" else KERNEL]
-        self._show(Frame(predicted, shown, _label(predicted, origin, said), whole, said, live))
+        self._show(Frame(predicted, shown, label(predicted, origin, said), whole, said, live))
 
     def _show(self, frame: Frame) -> None:
         settings = self.controls.settings()
@@ -312,40 +305,3 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         """Go where a cell of a sweep, or a row of a comparison, stands."""
         self.controls.go_to(values)
         self._changed("schedule")
-
-
-def sentence(error: BaseException) -> str:
-    """The first line of what `error` says, with its kind where it is not one of ours."""
-    text = str(error).strip().split("\n")[0]
-    if isinstance(error, ExplorerError):
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def _measured(job: Job) -> str:
-    """Where the times of a run come from, and how it came to start."""
-    start = job.recorder.start
-    return MEASURED[job.backend] + (f"; {start}" if start else "")
-
-
-def _label(trace: Trace, origin: str, said: tuple[Number, ...]) -> str:
-    program = trace.program
-    values = "; ".join(f"{number.name} {' and '.join(number.values)}" for number in said)
-    return f"Pipeline timeline, {origin}: {program.n_ranks} ranks, {program.n_micro_batches} micro-batches; {values}"
-
-
-def _until(trace: Trace) -> float:
-    """Seconds at which the last of it is over, the optimizer included."""
-    return float(trace.events.end.max(initial=0.0))
-
-
-def _calm(until: float, expected: float) -> float:
-    """The stretch to show: as expected, or a little more than was needed, so that it does not move with each frame."""
-    if until <= expected * 1.02:
-        return expected
-    n_quarters = math.ceil((until / expected - 1) / 0.25)
-    return float(expected * 1.25**n_quarters)
-
-
-def _parity(run: Run) -> str:
-    return f"{'yes' if run.parity else 'no'}, {run.parity_worst:.0e}"
