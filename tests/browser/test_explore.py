@@ -46,6 +46,17 @@ def test_illegal_number_is_explained_and_set_right_by_its_button(app: Page) -> N
     assert app.complaints == []
 
 
+def test_each_place_below_the_picture_shows_what_it_promises(app: Page) -> None:
+    shows = {"Code": ".pipeline-code", "Why": ".pipeline-page", "Sweep": ".pipeline-sweeps"}
+    for name, inside in shows.items():
+        app.page.locator(".pipeline-places").get_by_role("button", name=name, exact=True).first.click()
+        app.page.locator(inside).wait_for(state="visible")
+        for other in shows.values():
+            if other != inside:
+                app.page.locator(other).wait_for(state="hidden")
+    assert app.complaints == []
+
+
 def test_stop_ends_a_run_while_the_kernel_answers(lab: Lab) -> None:
     cells = ["import explorer as ex\nex.explore(n_steps=200, run_on_change=False, backend='kernel')", "1+1"]
     write_notebook(lab.folder, "stop.ipynb", cells)
