@@ -110,7 +110,7 @@ class Lab(ipywidgets.VBox):  # type: ignore[misc]
         names = self._names()
         for name, field in self.fields.items():
             show(field, name in names)
-        self._say(self._note, _NOTES[self.kind.value])
+        self._say(self._note, f"{_NOTES[self.kind.value]}; steps count from 0")
 
     def _names(self) -> dict[str, str]:
         """Our field → its name in the fault."""
