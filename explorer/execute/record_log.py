@@ -31,7 +31,8 @@ class Log:
     """Lines appended to a rank's file.
 
     A file that this very process wrote of the same schedule is continued: a training loop may open its recording for
-    every epoch. Any other is replaced.
+    every epoch. One of another schedule that this process wrote is kept, and refused; one of an earlier process is
+    replaced.
 
     Args:
         file: to write.
@@ -42,7 +43,7 @@ class Log:
         n_steps: it held when it was opened.
 
     Raises:
-        InputError: if the file cannot be written.
+        InputError: if the file cannot be written, or holds what this process recorded of another schedule.
     """
 
     def __init__(self, file: Path, header: Mapping[str, Any]) -> None:
@@ -54,10 +55,10 @@ class Log:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(_line(header), encoding="utf-8")
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a character that no path has
             raise InputError(
-                f"a recording is kept in a folder where files can be written; got {str(file.parent)!r} "
-                f"({error.strerror}); try another",
+                f"a recording is kept in a folder where files can be written; got {str(file.parent)[:40]!r} "
+                f"({getattr(error, 'strerror', None) or error}); try another",
                 argument="path",
             ) from error
 
@@ -78,11 +79,23 @@ def _line(values: Mapping[str, Any]) -> str:
 
 
 def _steps_of(file: Path, header: Mapping[str, Any]) -> int:
-    """How many steps a file holds that this process wrote with this header; 0 if it is another's."""
+    """How many steps a file holds that this process wrote with this header; 0 if it is another's.
+
+    Raises:
+        InputError: if this process wrote steps of another schedule into it.
+    """
     try:
         with file.open(encoding="utf-8") as lines:
-            if json.loads(next(lines, "0")) != json.loads(_line(header)):
-                return 0
-            return sum('"step":' in line[:8] for line in lines)
+            known, ours = json.loads(next(lines, "0")), json.loads(_line(header))
+            n_steps = sum('"step":' in line[:8] for line in lines)
     except (OSError, ValueError):
         return 0
+    if known == ours:
+        return n_steps
+    if n_steps and isinstance(known, dict) and known.get("process") == ours.get("process"):
+        raise InputError(
+            f"a folder holds the recording of one schedule; {str(file.parent)[:40]!r} has {n_steps} steps that this "
+            f"process recorded of another, {known.get('schedule')}; try another folder",
+            argument="path",
+        )
+    return 0

@@ -250,6 +250,20 @@ def test_a_recording_that_is_opened_again_is_continued(schedule, tmp_path):
     assert loaded(tmp_path, "").steps == [0, 1, 2, 3, 4, 5]
 
 
+def test_a_recording_of_another_schedule_is_not_replaced_within_a_process(schedule, tmp_path):
+    other = ScheduleGPipe(schedule._stage, 4, loss_fn=schedule._loss_fn)
+    with ex.record(tmp_path, schedule):
+        step(schedule)
+    with (
+        pytest.raises(
+            InputError, match="has 1 steps that this process recorded of another, ScheduleGPipe; try another"
+        ),
+        ex.record(tmp_path, other),
+    ):
+        step(other)
+    assert loaded(tmp_path, "").steps == [0]
+
+
 def test_two_recordings_at_once_both_get_all(schedule, tmp_path):
     with ex.record(tmp_path / "a", schedule), ex.record(tmp_path / "b", schedule):
         step(schedule)
@@ -337,6 +351,7 @@ def test_a_folder_that_cannot_be_is_refused(schedule, tmp_path):
     for path, message in (
         (tmp_path / "file", "a folder where files can be written"),
         (None, "a recording has a folder"),
+        ("a\0b", r"a folder where files can be written; got .* \(embedded null byte\)"),
     ):
         with pytest.raises(InputError, match=message), ex.record(path, schedule):
             pass
