@@ -111,6 +111,8 @@ def _bounds(names: list[str], n_stages: int, split_points: Sequence[str] | None)
                 argument="split_points",
             )
         return [0, *begins, len(names)]
+    if not names:
+        raise ModelError("a model has layers to cut; got none; give one with a layer for each stage", argument="model")
     if n_stages > len(names):
         raise ModelError(
             f"every stage needs a layer of its own; got {n_stages} stages and {len(names)} layers; try "

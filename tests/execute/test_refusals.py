@@ -50,6 +50,7 @@ def test_an_optimizer_of_the_callers_parameters_is_refused(program, make_layers,
     ("model", "message"),
     [
         ([nn.Linear(8, 8)], "every stage needs a layer of its own; got 2 stages and 1 layers"),
+        (nn.Sequential(), "a model has layers to cut; got none; give one with a layer for each stage"),
         ([], "a list of layers holds nn.Modules; got an empty one"),
         ([nn.Linear(8, 8), len], "a list of layers holds nn.Modules; got a builtin_function_or_method among them"),
         (3, "a model is a list of layers, an nn.Sequential, or any nn.Module with split_points; got int"),
