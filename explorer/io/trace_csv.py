@@ -90,12 +90,16 @@ def read_trace_csv(text: str, file: str) -> Trace:
         ) from None
 
 
+_MOST_COLUMNS = 256  # others may have put some beside ours
 _LEGEND = {name: [code.name for code in codes] for name, codes in _CODES.items()}  # our own, in which words are read
 
 
 def _events(body: str) -> dict[str, Any]:
     import pandas as pd
 
+    n_columns = 1 + body.partition("\n")[0].count(",")
+    if n_columns > _MOST_COLUMNS:  # to tell a million of one name apart takes pandas for ever
+        raise InputError(f"the rows of a trace have at most {_MOST_COLUMNS} columns; got {n_columns:,}; save it again")
     # pandas' own reading of a time may be off in its last digit
     times: Any = dict.fromkeys(_TIMES, "str")
     table = pd.read_csv(StringIO(body), keep_default_na=False, dtype=times, low_memory=False)

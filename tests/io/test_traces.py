@@ -311,3 +311,13 @@ def test_a_file_stays_as_it_was_where_its_successor_cannot_be_written(tmp_path, 
         ex.save(simulated("1f1b"), tmp_path / "run.json")
     assert (tmp_path / "run.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_table_of_very_many_columns_is_refused_at_once(tmp_path):
+    ex.save(simulated(), tmp_path / "run.csv")
+    head = (tmp_path / "run.csv").read_text().partition("\n")[0]
+    (tmp_path / "run.csv").write_text(head + "\n" + "a," * 1_000_000)
+    with pytest.raises(
+        InputError, match=r"run\.csv: the rows of a trace have at most 256 columns; got 1,000,001; save"
+    ):
+        ex.load(tmp_path / "run.csv")
