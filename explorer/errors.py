@@ -45,7 +45,7 @@ class InputError(ExplorerError, ValueError):
         legal: the nearest legal values for it, best first; empty if there are none to name.
     """
 
-    def __init__(self, message: str, *, argument: str = "", legal: tuple[int, ...] = ()) -> None:
+    def __init__(self, message: str, *, argument: str = "", legal: tuple[int | str, ...] = ()) -> None:
         super().__init__(message)
         self.argument = argument
         self.legal = legal

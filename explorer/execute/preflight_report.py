@@ -36,7 +36,7 @@ class Finding(NamedTuple):
     came: str
     advice: str
     argument: str = ""
-    legal: tuple[int, ...] = ()
+    legal: tuple[int | str, ...] = ()
 
     @property
     def sentence(self) -> str:
