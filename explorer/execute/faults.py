@@ -113,16 +113,9 @@ class SlowRank(Fault):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayAction(Fault):
-    """An action that takes so many seconds more: its rank waits within it, and is timed with it.
+class _Delay(Fault):
+    """What is so many seconds late, in a step or in each."""
 
-    Attributes:
-        action: as ``2F3``, the forward of micro-batch 3 in stage 2.
-        seconds: it takes besides.
-        step: in which; None in each.
-    """
-
-    word: ClassVar[str] = "delay"
     action: str
     seconds: float
     step: int | None = None
@@ -141,13 +134,26 @@ class DelayAction(Fault):
         check_there(self, program)
         check_step(self, "step", n_steps)
 
+
+@dataclass(frozen=True, kw_only=True)
+class DelayAction(_Delay):
+    """An action that takes so many seconds more: its rank waits within it, and is timed with it.
+
+    Attributes:
+        action: as ``2F3``, the forward of micro-batch 3 in stage 2.
+        seconds: it takes besides.
+        step: in which; None in each.
+    """
+
+    word: ClassVar[str] = "delay"
+
     def expected(self, costs: Costs, program: Program) -> Costs:
         """The action's delay, longer."""
         return replace(costs, delays=_longer(costs.delays, self.action, self.seconds))
 
 
 @dataclass(frozen=True, kw_only=True)
-class DelayMessage(Fault):
+class DelayMessage(_Delay):
     """What an action sends to another rank leaves so many seconds later; its sender goes on meanwhile.
 
     Between processes it is held back before it is given to the transport, and what its rank sends to the same rank
@@ -160,23 +166,10 @@ class DelayMessage(Fault):
     """
 
     word: ClassVar[str] = "delay_message"
-    action: str
-    seconds: float
-    step: int | None = None
-
-    def __post_init__(self) -> None:
-        check_action(self.action)
-        check_number("seconds", self.seconds)
-        check_step_given(self.step)
-
-    def is_in(self, step: int) -> bool:
-        """In its step, or in each."""
-        return self.step in (None, step)
 
     def check(self, program: Program, n_steps: int, backend: str) -> None:
         """Refuse an action that sends nothing to another rank, or a step that is not there."""
-        check_there(self, program)
-        check_step(self, "step", n_steps)
+        super().check(program, n_steps, backend)
         action = Action.parse(self.action)
         ranks = program.placement.routes[0].tolist()
         to = action.stage + {Kind.F: 1, Kind.B: -1, Kind.I: -1}.get(action.kind, 0)
