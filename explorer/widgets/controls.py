@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import ipywidgets
@@ -11,13 +11,13 @@ import ipywidgets
 from explorer.errors import InputError
 from explorer.schedules import REGISTRY
 from explorer.widgets.field import Field
+from explorer.widgets.inputs import bandwidth, counter, dropdown, linear, logarithmic, text
 from explorer.widgets.look import Look, show
+from explorer.widgets.memory_controls import describe_memory, memory_inputs, read_memory
 from explorer.widgets.settings import Settings
 
 _MS = 1e3
-_GB = 1e9
 _MB = 1e6
-_BANDWIDTHS = (math.inf, *(float(gb) * _GB for gb in (400, 200, 100, 50, 25, 10, 5, 2, 1, 0.5, 0.1)))
 # where an error is shown, by the argument it names
 _PLACE = {
     **{
@@ -26,6 +26,8 @@ _PLACE = {
         "backward": "backward_ratio",
         "warm_up": "schedule",
         "delays": "late_action",
+        "optimizer_bytes": "optimizer_ratio",
+        "weight_gradient_bytes": "kept_share",
     },
     **dict.fromkeys(("layers", "split_points", "batch", "inputs", "targets", "loss", "optimizer"), "model"),
 }
@@ -57,55 +59,19 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
     """
 
     def __init__(self, settings: Settings, models: Mapping[str, str], look: Look) -> None:
-        chunks = settings.n_chunks or _chunks_of(settings.schedule)
-        controls = {
-            "model": _dropdown("Model", _titles(models), settings.model, look),
-            "schedule": _dropdown("Schedule", _schedules(), settings.schedule, look),
-            "options": _text("Options", settings.options, look, "warm_up=6, dialect=torch"),
-            "n_ranks": _counter("Ranks", settings.n_ranks, 64, look),
-            "n_chunks": _counter("Chunks a rank", chunks, 8, look),
-            "n_micro_batches": _counter("Micro-batches", settings.n_micro_batches, 128, look),
-            "n_steps": _counter("Steps of a run", settings.n_steps, 20, look),
-            "forward": _logarithmic("Forward, ms", settings.forward * _MS, look),
-            "backward_ratio": _linear("Backward ÷ forward", settings.backward_ratio, 4.0, 0.1, look),
-            "latency": _linear("Latency, ms", settings.latency * _MS, 20.0, 0.5, look),
-            "bandwidth": _bandwidth(settings.bandwidth, look),
-            "message_bytes": _linear("Message, MB", settings.message_bytes / _MB, 64.0, 0.5, look),
-        }
-        more = {
-            "warm_up": _dropdown("Warm-up", _warm_ups(settings.warm_up), settings.warm_up, look),
-            "weight_share": _linear("W ÷ backward", settings.weight_share, 1.0, 0.05, look, digits=2),
-            "overlap_share": _linear("F with B ÷ both", settings.overlap_share, 1.0, 0.05, look, digits=2),
-            "recompute": _linear("Recompute ÷ F", settings.recompute, 1.0, 0.1, look),
-            "recompute_for": _dropdown("Recompute for", _RECOMPUTE, settings.recompute_for, look),
-            "fixed": _linear("Fixed, ms", settings.fixed * _MS, 5.0, 0.1, look),
-            "jitter": _linear("Jitter", settings.jitter, 0.5, 0.01, look, digits=2),
-            "seed": _counter("Seed", settings.seed, 99, look, least=0),
-            "slow_rank": _counter("Slow rank", settings.slow_rank, 63, look, least=0),
-            "slow_factor": _linear("Slow rank takes ×", settings.slow_factor, 4.0, 0.1, look, least=1.0),
-            "long_micro_batch": _counter("Long micro-batch", settings.long_micro_batch, 127, look, least=0),
-            "long_factor": _linear("Long one takes ×", settings.long_factor, 4.0, 0.1, look, least=1.0),
-            "late_action": _text("Late action", settings.late_action, look, "2F3"),
-            "late": _linear("Late by, ms", settings.late * _MS, 200.0, 1.0, look),
-            "update": _linear("Optimizer, ms", settings.update * _MS, 100.0, 1.0, look),
-            "ranks_per_node": _counter("Ranks a node", settings.ranks_per_node, 16, look, least=0),
-            "sharing": _dropdown("Links shared", _SHARING, settings.sharing, look),
-            "messages": _dropdown("Messages", _MESSAGES, settings.messages, look),
-        }
-        self.fields = {name: Field(control, look) for name, control in {**controls, **more}.items()}
+        controls, more = _main_inputs(settings, models, look), _cost_inputs(settings, look)
+        memory = memory_inputs(settings, look)
+        self.fields = {name: Field(control, look) for name, control in {**controls, **more, **memory}.items()}
         self.moves = settings.moves
         self._models = models
         self._chunks_chosen = settings.n_chunks is not None
         self._following = False
-        unfold = ipywidgets.ToggleButton(description="More costs", icon="sliders", layout=look.plain)
-        unfold.observe(self._unfold, "value")
-        wrapped = ipywidgets.Layout(flex_flow="row wrap")
-        rows = [ipywidgets.HBox([self.fields[name] for name in names], layout=wrapped) for names in (controls, more)]
-        for row in rows:
-            row.add_class("pipeline-controls")
-        self._more = rows[1]
-        super().__init__([rows[0], unfold, rows[1]], layout=look.plain)
-        self._show_more(any(getattr(settings, name) != getattr(Settings(), name) for name in more))
+        folds = [
+            self._fold("More costs", "sliders", more, settings, look),
+            self._fold("Memory", "database", memory, settings, look),
+        ]
+        buttons = ipywidgets.HBox([button for button, _ in folds], layout=look.plain)
+        super().__init__([self._row(controls), buttons, *(row for _, row in folds)], layout=look.plain)
         self.fields["schedule"].control.observe(self._follow_schedule, "value")
         self.fields["n_chunks"].control.observe(self._note_chunks, "value")
         self.fields["forward"].say("of a rank's share, a micro-batch")
@@ -124,6 +90,7 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
             late=value["late"] / _MS,
             update=value["update"] / _MS,
             **{name: value[name] for name in _AS_THEY_ARE},
+            **read_memory(value),
             moves=self.moves,
         )
 
@@ -171,13 +138,18 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
         self.fields["options"].say(f"{', '.join(options)}; name=value, with commas" if options else "")
         show(self.fields["options"], bool(options))
         show(self.fields["warm_up"], "warm_up" in options)
-        limited = math.isfinite(self.fields["bandwidth"].value)
-        self.fields["message_bytes"].say("of the prediction; a run knows its own" if limited else "")
-        show(self.fields["message_bytes"], limited)
+        limited, in_bytes = math.isfinite(self.fields["bandwidth"].value), self._knows_bytes()
+        self.fields["message_bytes"].say("of the prediction; a run knows its own" if limited or in_bytes else "")
+        show(self.fields["message_bytes"], limited or in_bytes)
         for name, unchanged in (("slow_factor", 1.0), ("late", 0.0)):
             changed = self.fields[name].value != unchanged
             self.fields[name].say("of the prediction; for a run, add it under Faults" if changed else "")
         self._describe_nodes(ranks, limited)
+        describe_memory(self.fields)
+
+    def _knows_bytes(self) -> bool:
+        """Whether any memory is known, and with it what lies in receive buffers."""
+        return any(self.fields[name].value > 0 for name in ("activation_bytes", "parameter_bytes"))
 
     def _describe_nodes(self, n_ranks: int, limited: bool) -> None:
         """Who shares which link, and whether that matters."""
@@ -210,11 +182,20 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
         for field in self.fields.values():
             field.clear()
 
-    def _unfold(self, change: Any) -> None:
-        self._show_more(bool(change["new"]))
+    def _row(self, names: Iterable[str]) -> Any:
+        """Fields side by side, as many as there is room for."""
+        row = ipywidgets.HBox([self.fields[name] for name in names], layout=ipywidgets.Layout(flex_flow="row wrap"))
+        row.add_class("pipeline-controls")
+        return row
 
-    def _show_more(self, visible: bool) -> None:
-        show(self._more, visible)
+    def _fold(self, title: str, icon: str, names: Iterable[str], settings: Settings, look: Look) -> tuple[Any, Any]:
+        """A button, and fields that are seen while it is pressed: from the beginning where they say anything."""
+        row, usual = self._row(names), Settings()
+        said = any(getattr(settings, name) != getattr(usual, name) for name in names)
+        button = ipywidgets.ToggleButton(said, description=title, icon=icon, layout=look.plain)
+        button.observe(lambda change: show(row, bool(change["new"])), "value")
+        show(row, said)
+        return button, row
 
     def _follow_schedule(self, change: Any) -> None:
         """Give the schedule as many chunks as it is made for, unless the user has chosen a number."""
@@ -228,6 +209,49 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
     def _note_chunks(self, change: Any) -> None:
         if not self._following:
             self._chunks_chosen = change["new"] != _chunks_of(self.fields["schedule"].value)
+
+
+def _main_inputs(settings: Settings, models: Mapping[str, str], look: Look) -> dict[str, Any]:
+    """Name of a setting → its input: what most want to change."""
+    chunks = settings.n_chunks or _chunks_of(settings.schedule)
+    return {
+        "model": dropdown("Model", _titles(models), settings.model, look),
+        "schedule": dropdown("Schedule", _schedules(), settings.schedule, look),
+        "options": text("Options", settings.options, look, "warm_up=6, dialect=torch"),
+        "n_ranks": counter("Ranks", settings.n_ranks, 64, look),
+        "n_chunks": counter("Chunks a rank", chunks, 8, look),
+        "n_micro_batches": counter("Micro-batches", settings.n_micro_batches, 128, look),
+        "n_steps": counter("Steps of a run", settings.n_steps, 20, look),
+        "forward": logarithmic("Forward, ms", settings.forward * _MS, look),
+        "backward_ratio": linear("Backward ÷ forward", settings.backward_ratio, 4.0, 0.1, look),
+        "latency": linear("Latency, ms", settings.latency * _MS, 20.0, 0.5, look),
+        "bandwidth": bandwidth(settings.bandwidth, look),
+        "message_bytes": linear("Message, MB", settings.message_bytes / _MB, 64.0, 0.5, look),
+    }
+
+
+def _cost_inputs(settings: Settings, look: Look) -> dict[str, Any]:
+    """Name of a setting → its input: further costs."""
+    return {
+        "warm_up": dropdown("Warm-up", _warm_ups(settings.warm_up), settings.warm_up, look),
+        "weight_share": linear("W ÷ backward", settings.weight_share, 1.0, 0.05, look, digits=2),
+        "overlap_share": linear("F with B ÷ both", settings.overlap_share, 1.0, 0.05, look, digits=2),
+        "recompute": linear("Recompute ÷ F", settings.recompute, 1.0, 0.1, look),
+        "recompute_for": dropdown("Recompute for", _RECOMPUTE, settings.recompute_for, look),
+        "fixed": linear("Fixed, ms", settings.fixed * _MS, 5.0, 0.1, look),
+        "jitter": linear("Jitter", settings.jitter, 0.5, 0.01, look, digits=2),
+        "seed": counter("Seed", settings.seed, 99, look, least=0),
+        "slow_rank": counter("Slow rank", settings.slow_rank, 63, look, least=0),
+        "slow_factor": linear("Slow rank takes ×", settings.slow_factor, 4.0, 0.1, look, least=1.0),
+        "long_micro_batch": counter("Long micro-batch", settings.long_micro_batch, 127, look, least=0),
+        "long_factor": linear("Long one takes ×", settings.long_factor, 4.0, 0.1, look, least=1.0),
+        "late_action": text("Late action", settings.late_action, look, "2F3"),
+        "late": linear("Late by, ms", settings.late * _MS, 200.0, 1.0, look),
+        "update": linear("Optimizer, ms", settings.update * _MS, 100.0, 1.0, look),
+        "ranks_per_node": counter("Ranks a node", settings.ranks_per_node, 16, look, least=0),
+        "sharing": dropdown("Links shared", _SHARING, settings.sharing, look),
+        "messages": dropdown("Messages", _MESSAGES, settings.messages, look),
+    }
 
 
 def plain(text: str) -> str:
@@ -267,37 +291,3 @@ def _warm_ups(value: int) -> list[tuple[str, int]]:
     most = max(6, value)
     counts = [(known.get(count, f"{count} more a rank"), count) for count in range(most + 1)]
     return [("as the schedule has it", -1), *counts]
-
-
-def _dropdown(label: str, options: list[tuple[str, Any]], value: Any, look: Look) -> Any:
-    return ipywidgets.Dropdown(options=options, value=value, description=label, style=look.lists, layout=look.wide)
-
-
-def _counter(label: str, value: int, most: int, look: Look, *, least: int = 1) -> Any:
-    return ipywidgets.IntSlider(value, least, max(most, value), description=label, style=look.sliders, layout=look.wide)
-
-
-def _text(label: str, value: str, look: Look, example: str) -> Any:
-    shown = {"placeholder": f"like {example}", "continuous_update": False}
-    return ipywidgets.Text(value, description=label, style=look.texts, layout=look.wide, **shown)
-
-
-def _linear(
-    label: str, value: float, most: float, step: float, look: Look, *, digits: int = 1, least: float = 0.0
-) -> Any:
-    limits = {"min": least, "max": max(most, value), "step": step, "readout_format": f".{digits}f"}
-    return ipywidgets.FloatSlider(value, **limits, description=label, style=look.sliders, layout=look.wide)
-
-
-def _logarithmic(label: str, value: float, look: Look) -> Any:
-    highest = max(3.0, math.ceil(math.log10(value)))
-    limits = {"base": 10, "min": -1, "max": highest, "step": 0.05, "readout_format": ".4g"}
-    return ipywidgets.FloatLogSlider(value, **limits, description=label, style=look.sliders, layout=look.wide)
-
-
-def _bandwidth(value: float, look: Look) -> Any:
-    values = sorted({*_BANDWIDTHS, value}, reverse=True)
-    options = [("unlimited" if math.isinf(one) else f"{one / _GB:g} GB/s", one) for one in values]
-    return ipywidgets.SelectionSlider(
-        options=options, value=value, description="Bandwidth", style=look.sliders, layout=look.wide
-    )

@@ -27,7 +27,8 @@ def explore(
             model, which is small.
         backend: where ranks of a run work, "kernel" or "processes"; None: in processes where each has a core.
         settings: where the controls begin: `schedule`, `n_ranks`, `n_chunks`, `n_micro_batches`, `n_steps`, `forward`
-            and `latency` in seconds, `backward_ratio`, `bandwidth` in bytes per second, `message_bytes`.
+            and `latency` in seconds, `backward_ratio`, `bandwidth` in bytes per second, `message_bytes`; of a rank's
+            share `activation_bytes` and `parameter_bytes`, and `memory_limit`, the bytes of its device.
 
     Raises:
         InputError: if a setting or a backend does not exist, or a model of your own comes without batch and loss.

@@ -7,12 +7,17 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
 from explorer.errors import InputError
 from explorer.execute import READY_MODELS
 from explorer.schedules import REGISTRY
 from explorer.widgets.models import OwnModel
 from explorer.widgets.settings import Settings
 from explorer.widgets.where import KERNEL, PROCESSES
+
+_SIZES = ("activation_bytes", "recompute_bytes", "parameter_bytes", "memory_limit")
+_MOST_BYTES = 1e15  # as in Costs
 
 
 def read_own_model(model: Any, given: Mapping[str, Any]) -> OwnModel | None:
@@ -38,12 +43,13 @@ def read_settings(model: str | None, given: Mapping[str, Any]) -> Settings:
     """The settings to begin with.
 
     Raises:
-        InputError: if there is no such setting, model or schedule.
+        InputError: if there is no such setting, model or schedule, or a size is no bytes.
     """
     known = [field.name for field in fields(Settings)]
     for name in given:
         if name not in known:
             raise InputError(f"explore takes {', '.join(known)}; got {name}; {_near(name, known)}", argument=name)
+    given = {name: _size(name, value) if name in _SIZES else value for name, value in given.items()}
     settings = Settings(**given) if model is None else Settings(model=model, **given)
     _check_choice("model", settings.model, [*READY_MODELS, "own"])
     _check_choice("schedule", settings.schedule, list(REGISTRY))
@@ -71,6 +77,18 @@ def _check_choice(name: str, value: object, known: list[str]) -> None:
 def _check_count(name: str, value: object) -> None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
         raise InputError(f"{name} is a whole number of at least 1; got {value!r}; try 1", argument=name, legal=(1,))
+
+
+def _size(name: str, value: Any) -> float:
+    """`value`, if it is bytes; no limit may also be None."""
+    if value is None and name == "memory_limit":
+        return 0.0
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not 0 <= value <= _MOST_BYTES:
+        raise InputError(
+            f"{name} is bytes, from 0 to {_MOST_BYTES:g}; got {str(value)[:40]!r}; try 80e9", argument=name
+        )
+    return float(value)
 
 
 def _near(value: object, known: list[str]) -> str:

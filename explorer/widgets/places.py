@@ -157,6 +157,6 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
             self._done = place, of
             self._page.value = page
             if found:
-                self._found = found
                 self._opens.options = list(found)
                 self._opens.value = next(iter(found))
+                self._found = found  # last: who sees it may choose

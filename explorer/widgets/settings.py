@@ -53,6 +53,12 @@ class Settings:
         update: seconds of a rank's optimizer, behind the step's makespan.
         moves: of actions to other slots of their ranks, as (action, slot), one after the other: an edited order.
         messages: "free", or by which rule of `simulate` sends and receives meet in the prediction.
+        activation_bytes: that a micro-batch keeps of a rank's share from F to the end of its backward; 0: not known.
+        kept_share: of those, what stays for W once I has ended.
+        recompute_bytes: that a backward holds besides while it has a rank's share of the forward again.
+        parameter_bytes: of a rank's share of the model; its gradients are as large.
+        optimizer_ratio: what the optimizer keeps, as a multiple of the parameters.
+        memory_limit: of a rank's device, for everything; 0: none.
     """
 
     model: str = "mlp"
@@ -85,6 +91,12 @@ class Settings:
     sharing: LinkSharing = "fair"
     update: float = 0.0
     messages: str = "free"
+    activation_bytes: float = 0.0
+    kept_share: float = 1.0
+    recompute_bytes: float = 0.0
+    parameter_bytes: float = 0.0
+    optimizer_ratio: float = 2.0
+    memory_limit: float = 0.0
     moves: tuple[tuple[str, int], ...] = ()
 
     def program(self) -> Program:
@@ -140,10 +152,26 @@ class Settings:
             links=self._links(),
             sharing=self.sharing,
             message_bytes=self.message_bytes,
+            **self._bytes(),
             jitter=self.jitter,
             seed=self.seed,
             delays={self.late_action: self.late} if self.late_action.strip() and self.late else {},
         )
+
+    @property
+    def limit(self) -> float | None:
+        """Bytes of a rank's device; None where it has no limit."""
+        return self.memory_limit or None
+
+    def _bytes(self) -> dict[str, float | None]:
+        kept = None if self.kept_share == 1 else self.activation_bytes * self.kept_share
+        return {
+            "activation_bytes": self.activation_bytes,
+            "weight_gradient_bytes": kept if self.activation_bytes else None,
+            "recompute_bytes": self.recompute_bytes,
+            "parameter_bytes": self.parameter_bytes,
+            "optimizer_bytes": self.parameter_bytes * self.optimizer_ratio,
+        }
 
     def _links(self) -> npt.NDArray[np.int64] | None:
         return node_links(self.n_ranks, ranks_per_node=self.ranks_per_node) if self.ranks_per_node else None
