@@ -13,8 +13,8 @@ from explorer.core import Category, Costs, Kind, Placement, Program, RankOrder
 from explorer.execute.checks import Values
 from explorer.execute.events import Memory, SlotEnd
 from explorer.execute.hooks import Hook, Hooks
-from explorer.execute.medians import seconds_of_passes
 from explorer.execute.session import Bench, Session
+from explorer.execute.typical import seconds_of_passes
 
 _ROUNDS = 4  # the first pays for pages, caches and lazy initialisation, and is left out
 

@@ -15,12 +15,13 @@ from explorer.execute.events import Calibrated, Memory, Message, RunStart, SlotE
 from explorer.execute.faults import DelayMessage, Injected
 from explorer.execute.hooks import Hook
 from explorer.execute.marking import marks_of
-from explorer.execute.medians import between, refit
 from explorer.execute.real_clock import lay_real_step
 from explorer.execute.rows import Rows
+from explorer.execute.typical import Lags, lags, refit
 from explorer.execute.virtual_clock import Forecast, LaidStep, Step, lay_step
 
 _MOST_STEPS = 16  # that a forecast is made from
+_NONE = Lags(np.zeros(0), np.zeros(0))
 
 
 class Recorder(Hook):
@@ -50,7 +51,7 @@ class Recorder(Hook):
         self._offsets: tuple[ClockOffset, ...] | None = None
         self._forecast: Forecast | None = None
         self._seconds: deque[npt.NDArray[np.float64]] = deque(maxlen=_MOST_STEPS)
-        self._hosts: deque[float] = deque(maxlen=_MOST_STEPS)  # seconds between actions
+        self._lags: deque[Lags] = deque(maxlen=_MOST_STEPS)
 
     # ── what the run tells ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,13 +132,13 @@ class Recorder(Hook):
         """Forecast from what the last steps took; the first of several, which pays for much, only until the second."""
         if len(self._laid) == 2:
             self._seconds.clear()
-            self._hosts.clear()
+            self._lags.clear()
         self._seconds.append(seconds)
-        program = self._graph.program
-        # between operations on virtual clocks there is nothing
-        self._hosts.append(between(laid.start, laid.end, program.rank_offsets) if self._clock == "real" else 0.0)
+        if self._clock == "real":  # on virtual clocks nothing is late
+            self._lags.append(lags(self._graph, laid.start, laid.end))
         if self._costs is not None:
-            costs = refit(self._costs, program, np.stack(self._seconds), host=float(np.median(self._hosts)))
+            late = Lags(*map(np.concatenate, zip(*self._lags, strict=True))) if self._lags else _NONE
+            costs = refit(self._costs, self._graph.program, np.stack(self._seconds), late)
             self._forecast = Forecast(self._graph, costs)
 
     # ── what others ask ─────────────────────────────────────────────────────────────────────────────────────────
@@ -203,7 +204,7 @@ class Recorder(Hook):
         return Trace(events, graph.program, changes, links, clock, clock_offsets=self._offsets, marks=marks)
 
     def predicted(self) -> Trace | None:
-        """The simulated trace of the same program with the median costs measured so far; None before the warm-up's end.
+        """The simulated trace of the same program with the typical costs so far; None before the warm-up's end.
 
         Those are the last steps' costs, or the warm-up's while no step is over.
 

@@ -28,7 +28,7 @@ class Run:
 
     Attributes:
         trace: what ran when: on the ranks' virtual clocks, operations measured, links modelled, or on a real one.
-        predicted: what the simulator says to the median costs that this run measured.
+        predicted: what the simulator says to the typical costs that this run measured.
         losses: of each step, the mean over its micro-batches; empty without a loss.
         gradients: name → of the last step.
         outputs: the last stage's outputs by micro-batch, joined, of a forward-only program; else None.

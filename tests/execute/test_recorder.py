@@ -11,7 +11,7 @@ from torch import nn
 import explorer as ex
 from explorer.errors import RunError, RunStopped
 from explorer.execute import hooks
-from explorer.execute.medians import refit
+from explorer.execute.typical import Lags, refit
 
 MSE = nn.functional.mse_loss
 
@@ -134,6 +134,6 @@ def test_the_forecast_follows_what_the_last_steps_took():
     program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
     costs = ex.Costs(forward=np.ones(2), backward=np.full(2, 2.0))
     seconds = np.where(program.kind == ex.Kind.F, 3.0, 5.0)[None]
-    fitted = refit(costs, program, seconds)
+    fitted = refit(costs, program, seconds, Lags(np.zeros(0), np.zeros(0)))
     assert fitted.forward.tolist() == [3.0, 3.0]
     assert ex.simulate(program, fitted).makespan == ex.simulate(program, ex.Costs(forward=3.0, backward=5.0)).makespan
