@@ -10,13 +10,27 @@ import numpy.typing as npt
 
 from explorer.analysis import Levels, in_flight_over_time, memory_over_time
 from explorer.core import Category, Trace
+from explorer.figures.units import Unit, bytes_unit
 
 MOST_RANKS = 8
 _MOST_POINTS = 600  # a line; about one for two pixels
-_MIB = 2.0**20
+_MOST_NAMED = 3  # ranks in a sentence
+_FAR = 2.5  # times the highest level: a limit beyond is told of, since drawing it would flatten the lines
 _MS = 1e3
 
 Floats = npt.NDArray[np.float64]
+
+
+class Limit(NamedTuple):
+    """The line of what each device has.
+
+    Attributes:
+        level: in the unit of the axis.
+        text: written at it.
+    """
+
+    level: float
+    text: str
 
 
 class Curves(NamedTuple):
@@ -26,37 +40,101 @@ class Curves(NamedTuple):
         title: of its axis.
         ranks: that are drawn.
         lines: time in ms and level, one pair for each of them.
-        note: what was left out, or "".
+        note: what was left out, who holds too much, or "".
+        limit: what a device has, where it is drawn.
     """
 
     title: str
     ranks: list[int]
     lines: list[tuple[Floats, Floats]]
     note: str
+    limit: Limit | None = None
 
     @property
     def top(self) -> float:
         """The highest level of any line."""
-        return max((float(level.max(initial=0.0)) for _, level in self.lines), default=0.0)
+        highest = max((float(level.max(initial=0.0)) for _, level in self.lines), default=0.0)
+        return highest if self.limit is None else max(highest, self.limit.level)
 
 
-def curves(trace: Trace, *, in_bytes: bool) -> Curves:
-    """Activation memory of a few ranks in MiB, or their micro-batches in flight.
+def both_curves(
+    predicted: Trace | None, measured: Trace | None, *, memory_limit: float = 0.0
+) -> tuple[Curves | None, Curves | None]:
+    """The memory row of a prediction and of a measurement, in a unit that both have.
+
+    Without a limit it shows what both know of activations, with one all that a rank holds; and where bytes are not
+    known, micro-batches in flight.
 
     Args:
-        trace: any.
-        in_bytes: whether to show bytes; asked for only where the trace has them.
+        predicted: a trace, or None.
+        measured: a trace, or None.
+        memory_limit: bytes of a rank's device; 0: none.
     """
+    known = [trace for trace in (predicted, measured) if trace is not None and len(trace.events)]
+    of = {id(trace): _levels(trace, known, whole=memory_limit > 0) for trace in known}
+    in_bytes = _in_bytes(known, whole=memory_limit > 0)
+    unit = bytes_unit(max((float(levels.level.max(initial=0)) for levels in of.values()), default=0.0))
+    found: list[Curves | None] = []
+    for trace in (predicted, measured):
+        if trace is None or id(trace) not in of:
+            found.append(None)
+        elif not in_bytes:
+            found.append(_curves(trace, of[id(trace)], "in flight", 1.0))
+        else:
+            title = f"{'memory' if memory_limit else 'activations'}, {unit.name}"
+            curves = _curves(trace, of[id(trace)], title, unit.factor)
+            found.append(_limited(curves, of[id(trace)].peaks(), memory_limit, unit) if memory_limit else curves)
+    return found[0], found[1]
+
+
+def _in_bytes(known: list[Trace], *, whole: bool) -> bool:
+    return bool(known) and all(len(trace.memory) > 0 if whole else has_bytes(trace) for trace in known)
+
+
+def _levels(trace: Trace, known: list[Trace], *, whole: bool) -> Levels:
+    """What the row is about: of all ranks where they are held against a limit, else of those drawn."""
+    if not _in_bytes(known, whole=whole):
+        return in_flight_over_time(_of_ranks(trace, spread(trace.n_ranks)))
+    if whole:
+        return memory_over_time(trace)
+    return memory_over_time(_of_ranks(trace, spread(trace.n_ranks)), category=Category.ACTIVATIONS)
+
+
+def _curves(trace: Trace, levels: Levels, title: str, factor: float) -> Curves:
     ranks = spread(trace.n_ranks)
-    drawn = _of_ranks(trace, ranks)
-    levels = memory_over_time(drawn, category=Category.ACTIVATIONS) if in_bytes else in_flight_over_time(drawn)
-    scale = _MIB if in_bytes else 1.0
     until = float(trace.events.end.max(initial=0.0))
-    lines = [_line(levels, rank, scale, until) for rank in ranks]
-    title = "activations, MiB" if in_bytes else "in flight"
+    lines = [_line(levels, rank, factor, until) for rank in ranks]
     left_out = trace.n_ranks - len(ranks)
     note = f"memory row: ranks {', '.join(map(str, ranks))}; {left_out} between them not drawn" if left_out else ""
     return Curves(title, ranks, lines, note)
+
+
+def _limited(curves: Curves, peaks: npt.NDArray[np.int64], memory_limit: float, unit: Unit) -> Curves:
+    """The curves with the device's line, if that is near, and a sentence of who holds more."""
+    of_device = bytes_unit(memory_limit).show(memory_limit)
+    over = over_in_words(peaks, memory_limit)
+    near = memory_limit * unit.factor <= _FAR * curves.top
+    limit = Limit(memory_limit * unit.factor, f"device memory, {of_device}") if near else None
+    far = "" if near or not curves.top else f"device memory, {of_device}, lies far above this axis"
+    said = [f"more than the device has: {over}" if over else far, curves.note]
+    return curves._replace(limit=limit, note=" · ".join(filter(None, said)))
+
+
+def over_in_words(peaks: npt.NDArray[np.int64], memory_limit: float) -> str:
+    """By how much ranks hold more than their device has, the fullest first; "" if none does.
+
+    Args:
+        peaks: (n_ranks,) bytes.
+        memory_limit: bytes.
+    """
+    order = np.argsort(-peaks, kind="stable")
+    over = [int(rank) for rank in order if peaks[rank] > memory_limit]
+    words = [
+        f"rank {rank} by {bytes_unit(excess).show(excess)}"
+        for rank, excess in ((rank, float(peaks[rank] - memory_limit)) for rank in over[:_MOST_NAMED])
+    ]
+    left = len(over) - len(words)
+    return ", ".join([*words, f"{left} more"] if left else words)
 
 
 def _of_ranks(trace: Trace, ranks: list[int]) -> Trace:
@@ -92,10 +170,10 @@ def thin(time: Floats, level: Floats, most: int = _MOST_POINTS) -> tuple[Floats,
     return np.stack([time[edges], middle], axis=1).reshape(-1), np.stack([high, low], axis=1).reshape(-1)
 
 
-def _line(levels: Levels, rank: int, scale: float, until: float) -> tuple[Floats, Floats]:
+def _line(levels: Levels, rank: int, factor: float, until: float) -> tuple[Floats, Floats]:
     time, level = levels.of(rank)
     if not len(time):
         return np.zeros(0), np.zeros(0)
     when = np.concatenate([[min(0.0, float(time[0]))], time, [max(until, float(time[-1]))]]) * _MS
-    scaled = level / scale
+    scaled = level * factor
     return thin(when, np.concatenate([[0.0], scaled, scaled[-1:]]))

@@ -59,6 +59,12 @@ def describe_memory(fields: Mapping[str, Field]) -> None:
     show(fields["optimizer_ratio"], parameters > 0)
 
 
+def _limit_words(limit: float, *, known: bool) -> str:
+    if not limit:
+        return "of each rank; 0: no limit"
+    return f"{_binary(limit)}of each rank, for everything" + ("" if known else "; give Activations or Parameters")
+
+
 def _binary(amount: float) -> str:
     """The amount as the picture writes it, since 80 GB are 74.5 GiB."""
     return f"{bytes_unit(amount).show(amount)} " if amount else ""

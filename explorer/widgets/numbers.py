@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from explorer.analysis import peak_bytes
 from explorer.core import Kind, Trace
 from explorer.core.metrics import step_seconds
-from explorer.figures.units import Unit, time_unit
+from explorer.figures.units import Unit, bytes_unit, time_unit
 from explorer.widgets.reference import Against
 
 _MOST_RANKS = 8
@@ -57,6 +58,7 @@ def numbers(
         both("bubble overhead", "of busy time", lambda trace: f"{trace.bubble_overhead:.1%}"),
         both("idle per rank", f"{unit.name} of the makespan", lambda trace: _idle(trace, unit)),
         both("peak in flight", _chunk_unit(predicted), lambda trace: _few(trace.peak_in_flight.tolist())),
+        *_peak_memory(traces, against),
         *_with_optimizer(predicted, unit),
         Number("events", [f"{len(predicted.events):,}"], "a step"),
     ]
@@ -78,6 +80,22 @@ def _difference(now: Number, before: str, against: Against, predicted: Trace, un
         before = before.removesuffix(f" {unit.name}")
         share = f" ({predicted.makespan / against.trace.makespan - 1:+.1%})".replace("-", "−")
     return Number(now.name, [f"{before} → {value}{share}"], f"{now.of}; {against.word} → now")
+
+
+def _peak_memory(traces: Sequence[Trace], against: Against | None) -> list[Number]:
+    """The most bytes that each rank holds, where they are known."""
+    if not all(len(trace.memory) for trace in traces):
+        return []
+    peaks = [peak_bytes(trace) for trace in traces]
+    unit = bytes_unit(max(float(peak.max(initial=0)) for peak in peaks))
+    texts = [_few([f"{held * unit.factor:.3g}" for held in peak.tolist()]) for peak in peaks]
+    if len(texts) > 1:
+        return [Number("peak memory", [f"{texts[0]} predicted", f"{texts[1]} measured"], f"{unit.name}, by rank")]
+    now = Number("peak memory", texts, f"{unit.name}, by rank")
+    if against is None or not len(against.trace.memory):
+        return [now]
+    before = _few([f"{held * unit.factor:.3g}" for held in peak_bytes(against.trace).tolist()])
+    return [_difference(now, before, against, traces[0], unit)]
 
 
 def _with_optimizer(predicted: Trace, unit: Unit) -> list[Number]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from explorer.errors import ExplorerError, InputError
 from explorer.figures.still import still_timeline
 from explorer.widgets.chosen import action_of, chosen_rows
 from explorer.widgets.columns import MS, pack, pack_lines
-from explorer.widgets.curves import Curves, curves, has_bytes
+from explorer.widgets.curves import Curves, both_curves
 from explorer.widgets.gaps import Gaps, pack_gaps
 from explorer.widgets.numbers import Number
 from explorer.widgets.saving import saved_text
@@ -172,6 +173,7 @@ class Picture:
             if before is None or frame.measured is not before.measured:
                 self.timeline.measured = _packed(frame.measured, n_ranks)
             self.timeline.lines = _packed_lines(predicted, measured)
+            self.timeline.marks = _packed_marks(frame.trace)
             self.timeline.numbers = [number._asdict() for number in frame.numbers]
             if self.timeline.gaps:
                 self.timeline.gaps = {}
@@ -262,7 +264,17 @@ def _packed_lines(predicted: Curves | None, measured: Curves | None) -> dict[str
         for name, curve in (("predicted", predicted), ("measured", measured))
         if curve is not None
     }
-    return {"ranks": shown.ranks if shown else [], "unit": shown.title if shown else "", **packed}
+    limit = shown.limit._asdict() if shown and shown.limit else None
+    return {"ranks": shown.ranks if shown else [], "unit": shown.title if shown else "", "limit": limit, **packed}
+
+
+def _packed_marks(trace: Trace) -> list[dict[str, Any]]:
+    """What is to be said of single moments; times as far as they are known."""
+    return [
+        {"rank": mark.rank, "time": mark.time * MS, "text": mark.text}
+        for mark in trace.marks
+        if math.isfinite(mark.time)
+    ]
 
 
 def _kinds(trace: Trace | None) -> set[Kind]:
@@ -273,8 +285,6 @@ def _kinds(trace: Trace | None) -> set[Kind]:
 
 
 def _curves(frame: Frame) -> tuple[Curves | None, Curves | None]:
-    """Of prediction and measurement, in a unit that both have."""
-    known = [trace for trace in (frame.predicted, frame.measured) if trace is not None and len(trace.events)]
-    in_bytes = bool(known) and all(has_bytes(trace) for trace in known)
-    of = [curves(trace, in_bytes=in_bytes) if trace in known else None for trace in (frame.predicted, frame.measured)]
-    return of[0], of[1]
+    """Of prediction and measurement, held against the device's memory where one is set."""
+    limit = frame.state.get("memory_limit", 0.0)
+    return both_curves(frame.predicted, frame.measured, memory_limit=limit)

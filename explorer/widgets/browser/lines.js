@@ -1,7 +1,7 @@
 // The memory row: a step line for each of a few ranks, the prediction faint under what was measured.
 
 function readLines(packed) {
-  const lines = { ranks: packed.ranks || [], unit: packed.unit || "" };
+  const lines = { ranks: packed.ranks || [], unit: packed.unit || "", limit: packed.limit || null };
   for (const name of ["predicted", "measured"]) {
     const block = packed[name];
     lines[name] = block ? { n: block.n, ...readColumns(block, ["offset", "time", "level"]) } : null;
@@ -23,7 +23,8 @@ function drawSteps(pen, block, place, scales) {
 }
 
 function drawLines(pen, scales, state) {
-  const { predicted, measured } = state.lines;
+  const { predicted, measured, limit } = state.lines;
+  if (limit) drawLimit(pen, scales, limit, themeOf(state));
   for (const block of [predicted, measured]) {
     if (!block) continue;
     const faint = block === predicted && measured;
@@ -39,9 +40,23 @@ function drawLines(pen, scales, state) {
   pen.globalAlpha = 1;
 }
 
+// What a device has: what lies above does not fit. The line is the theme's, for ranks have the colours.
+function drawLimit(pen, scales, { level, text }, theme) {
+  const y = Math.round(scales.y(level)), below = y < TALLEST_TICK;
+  pen.fillStyle = theme.text;
+  pen.globalAlpha = 0.1;
+  pen.fillRect(0, 0, scales.width, y);
+  pen.globalAlpha = 1;
+  pen.fillRect(0, y - 1, scales.width, 2);
+  pen.font = FONT;
+  pen.textAlign = "right";
+  pen.textBaseline = "middle";
+  pen.fillText(text, scales.width - 6, below ? y + 9 : y - 8);
+}
+
 // What each line says at a place of the lower plot, as text; "" outside of all.
 function levelsAt(state, x) {
-  const time = state.scales.time(x), { measured, predicted, ranks, unit } = state.lines;
+  const time = state.scales.time(x), { measured, predicted, ranks, unit, limit } = state.lines;
   const block = measured || predicted;
   if (!block) return "";
   const texts = [];
@@ -52,5 +67,6 @@ function levelsAt(state, x) {
       texts.push(`rank ${ranks[place]}: ${Number(block.level[i].toPrecision(4))}`);
     }
   }
+  if (limit && texts.length) texts.push(limit.text);
   return texts.length ? [`${unit} at ${inMs(time)}`, ...texts].join("\n") : "";
 }
