@@ -21,7 +21,7 @@ _BROWSER = pathlib.Path(__file__).parent / "browser"
 # read as one module, in this order
 _SCRIPTS = (
     *("later.js", "columns.js", "lanes.js", "scales.js", "axes.js", "coverage.js", "bars.js", "gaps.js", "lines.js"),
-    *("selection.js", "search.js", "paint.js", "numbers.js", "legend.js", "hover.js", "zoom.js", "drag.js"),
+    *("marks.js", "selection.js", "search.js", "paint.js", "numbers.js", "legend.js", "hover.js", "zoom.js", "drag.js"),
     *("reorder.js", "keys.js", "overview.js", "svg.js", "save.js", "timeline.js"),
 )
 
@@ -72,6 +72,7 @@ class Timeline(anywidget.AnyWidget):
         explain: whether the user wants idle time coloured by its cause.
         editing: whether bars can be moved along their rank.
         gaps: packed idle intervals, or empty.
+        marks: what is to be said of single moments, each with `rank`, `time` in ms and `text`.
         name: of the files that the picture is saved as.
         frozen: whether there is no kernel to ask for files.
         numbers: measures, each with `name`, `values` and what they are shares `of`.
@@ -97,6 +98,7 @@ class Timeline(anywidget.AnyWidget):
     explain = traitlets.Bool(False).tag(sync=True, echo_update=False)
     editing = traitlets.Bool(False).tag(sync=True)
     gaps = traitlets.Dict().tag(sync=True)
+    marks: Any = traitlets.List().tag(sync=True)
     name = traitlets.Unicode("pipeline").tag(sync=True)
     frozen = traitlets.Bool(False).tag(sync=True)
     numbers: Any = traitlets.List().tag(sync=True)

@@ -8,17 +8,23 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
 import pytest
 
+import explorer as ex
+from explorer.widgets.gaps import Gaps, pack_gaps
+from explorer.widgets.page import picture_page
+from explorer.widgets.picture import Frame, Picture
 from tests.browser.lab import Lab, Page
+from tests.browser.shown import Shown
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _TOKEN = "explorer-test"
@@ -106,6 +112,28 @@ def app(lab: Lab) -> Page:
     page.run_cell(0)
     page.await_painted(1)
     return page
+
+
+@pytest.fixture
+def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Shown]]:
+    """Opens a picture as a saved page."""
+    context = browser.new_context(viewport={"width": 1280, "height": 700}, accept_downloads=True)
+
+    def opened(trace: ex.Trace, gaps: Gaps | None = None) -> Shown:
+        picture = Picture(threading.RLock())
+        picture.show(Frame(trace, None, "a <b>label</b>", trace.makespan))
+        if gaps:
+            picture.timeline.gaps = pack_gaps(gaps, trace.n_ranks)
+        file = tmp_path / "page.html"
+        file.write_text(picture_page(picture.timeline), encoding="utf-8")
+        picture.close()
+        shown = Shown(context.new_page())
+        shown.page.goto(file.as_uri())
+        shown.page.wait_for_function("document.querySelector('.pipeline-timeline')?.dataset.barsDrawn")
+        return shown
+
+    yield opened
+    context.close()
 
 
 def _decline_news(settings: Path) -> None:

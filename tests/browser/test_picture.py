@@ -3,71 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.widgets.gaps import Gaps, pack_gaps
-from explorer.widgets.page import picture_page
-from explorer.widgets.picture import Frame, Picture
-
-# rank 0: F0 F1 F2 F3 at 0, 1, 2, 3, then idle until B0 at 9; in ms
-COSTS = ex.Costs(forward=0.001, backward=0.002)
-
-
-class Shown:
-    """A page with the picture of a trace."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.complaints: list[str] = []
-        page.on("pageerror", lambda error: self.complaints.append(error.stack))
-        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
-
-    def data(self, name: str) -> str:
-        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        return str(self.page.evaluate(f"document.querySelector('.pipeline-timeline').dataset.{name}"))
-
-    def range(self) -> tuple[float, float]:
-        start, end = self.data("range").split(",")
-        return float(start), float(end)
-
-    def keys(self, *keys: str) -> str:
-        """Press them on the picture; what a screen reader is told then."""
-        self.page.locator(".pipeline-canvas").focus()
-        for key in keys:
-            self.page.keyboard.press(key)
-        return str(self.page.locator(".pipeline-spoken").text_content())
-
-
-@pytest.fixture
-def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Shown]]:
-    context = browser.new_context(viewport={"width": 1280, "height": 700}, accept_downloads=True)
-
-    def opened(trace: ex.Trace, gaps: Gaps | None = None) -> Shown:
-        picture = Picture(threading.RLock())
-        picture.show(Frame(trace, None, "a <b>label</b>", trace.makespan))
-        if gaps:
-            picture.timeline.gaps = pack_gaps(gaps, trace.n_ranks)
-        file = tmp_path / "page.html"
-        file.write_text(picture_page(picture.timeline), encoding="utf-8")
-        picture.close()
-        shown = Shown(context.new_page())
-        shown.page.goto(file.as_uri())
-        shown.page.wait_for_function("document.querySelector('.pipeline-timeline')?.dataset.barsDrawn")
-        return shown
-
-    yield opened
-    context.close()
-
-
-def simulated(n_ranks: int = 4, n_micro_batches: int = 8) -> ex.Trace:
-    return ex.simulate(ex.schedule("1f1b", n_ranks=n_ranks, n_micro_batches=n_micro_batches), COSTS)
+from explorer.widgets.gaps import Gaps
+from tests.browser.shown import simulated
 
 
 def test_arrows_walk_from_bar_to_bar(show):

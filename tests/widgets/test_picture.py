@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import explorer as ex
+from explorer.core import Mark
 from explorer.errors import InputError
 from explorer.figures.palette import CAUSE_LOOKS
 from explorer.widgets.causes import causes_of
@@ -141,3 +143,12 @@ def test_the_whole_state_is_saved(picture, trace):
 def test_another_kind_of_file_is_refused(picture, trace):
     with pytest.raises(InputError, match="a picture is saved as html, csv, json; got 'gif'; try html"):
         saved_text("gif", picture.timeline, trace, {})
+
+
+def test_marks_come_with_the_frame_of_the_run_they_are_of(picture, trace):
+    faults = (Mark(0, 1, 0.25, "slow rank=1"), Mark(0, 0, float("nan"), "kill rank=0"))  # the second at no known time
+    picture.show(Frame(trace, replace(trace, marks=faults), "label", trace.makespan))
+    picture.timeline.painted = picture.timeline.seq
+    assert picture.timeline.marks == [{"rank": 1, "time": 250.0, "text": "slow rank=1"}]
+    picture.show(Frame(trace, None, "label", trace.makespan))
+    assert picture.timeline.marks == []

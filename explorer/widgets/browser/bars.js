@@ -8,7 +8,7 @@ const NARROWEST_RECTANGLE = 2.5; // pixels, on average; below, coverage of each 
 // ── drawing: rectangles with letters ─────────────────────────────────────────────────────────────────────────────
 
 function drawRectangles(pen, block, scales, state, inset) {
-  const halves = halvesOf(state, block);
+  const { others, above } = sharedLanes(state, block);
   eachVisible(block, scales, state, (rank, kind, first, beyond) => {
     const [y, height] = scales.box(rank, state.style.thin[kind], inset);
     pen.fillStyle = state.style.colors[kind];
@@ -18,8 +18,8 @@ function drawRectangles(pen, block, scales, state, inset) {
       const right = Math.min(scales.x(block.start[i] + block.duration[i]), scales.width + 2);
       if (right < 0) continue;
       const gap = right - left > 4 ? 1 : 0, width = Math.max(right - left - gap, 0.5);
-      if (halves[i]) pen.rect(left, y + ((halves[i] - 1) * height) / 2, width, height / 2);
-      else pen.rect(left, y, width, height);
+      const part = height / (others[i] + 1);
+      pen.rect(left, y + above[i] * part, width, part);
     }
     pen.fill();
   });

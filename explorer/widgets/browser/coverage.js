@@ -3,15 +3,16 @@
 // What a group of bars covers up to a time is known for each bar once its columns are read; a pixel column's share is
 // the difference of two such sums, found by bisection. A frame costs as much as there are pixels, not bars.
 
-// (n + 1,): time covered by the bars before each; where bars of one group overlap, it counts once.
-function sumCovered({ offset, start, duration, n }) {
+// (n + 1,): time covered by the bars before each; where bars of one group overlap, it counts once, and where one shares
+// the lane with others, it counts as the part of its height.
+function sumCovered({ offset, start, duration, n }, { others }) {
   const sums = new Float64Array(n + 1);
   for (let group = 0; group + 1 < offset.length; group++) {
     const end = offset[group + 1];
     for (let i = offset[group], until = -Infinity; i < end; i++) {
       until = Math.max(until, start[i] + duration[i]);
       const next = i + 1 < end ? start[i + 1] : Infinity;
-      sums[i + 1] = sums[i] + Math.min(until, next) - start[i];
+      sums[i + 1] = sums[i] + (Math.min(until, next) - start[i]) / (others[i] + 1);
     }
   }
   return sums;
@@ -25,13 +26,13 @@ function gallop(values, low, high, x) {
 }
 
 // Into shares[at …]: how much of each of `width` pixel columns the bars from `begin` to `end` cover, 0 to 1.
-function shareOut(shares, at, block, begin, end, from, perPixel, width) {
-  const { start } = block, sums = (block.sums ||= sumCovered(block));
+function shareOut(shares, at, block, { begin, end, shared }, from, perPixel, width) {
+  const { start } = block, { others } = shared, sums = (shared.sums ||= sumCovered(block, shared));
   let i = bisect(start, begin, end, from), before = -1;
   for (let x = 0; x <= width; x++) {
     const time = from + x * perPixel;
     if (i < end && start[i] < time) i = gallop(start, i, end, time);
-    const covered = i > begin ? sums[i - 1] + Math.min(sums[i] - sums[i - 1], time - start[i - 1]) : sums[begin];
+    const covered = i > begin ? sums[i - 1] + Math.min(sums[i] - sums[i - 1], (time - start[i - 1]) / (others[i - 1] + 1)) : sums[begin];
     if (x) shares[at + x - 1] = (covered - before) / perPixel;
     before = covered;
   }
@@ -82,13 +83,13 @@ function lanesInSight(block, scales, state) {
 function drawCoverage(pen, block, scales, state, ratio, inset) {
   const width = Math.ceil(scales.width * ratio), height = Math.ceil(scales.lanes.height * ratio);
   const { canvas, image, pixels, shares } = state.raster(width, height);
-  const { colors } = state.style, perPixel = 1 / (scales.perMs * ratio);
+  const { colors } = state.style, perPixel = 1 / (scales.perMs * ratio), shared = sharedLanes(state, block);
   pixels.fill(0);
   for (const [key, kinds] of lanesInSight(block, scales, state)) {
     const rank = key >> 1;
     for (const kind of kinds) {
       const group = rank * colors.length + kind, begin = block.offset[group], end = block.offset[group + 1];
-      shareOut(shares, kind * width, block, begin, end, scales.from, perPixel, width);
+      shareOut(shares, kind * width, block, { begin, end, shared }, scales.from, perPixel, width);
     }
     const [y, tall] = scales.box(rank, key & 1, inset);
     if (!tall) continue;

@@ -14,8 +14,9 @@ function barAt(state, x, y) {
       const group = rank * style.colors.length + kind;
       const i = bisect(block.start, block.offset[group], block.offset[group + 1], time) - 1;
       if (i < block.offset[group] || block.start[i] + block.duration[i] < time) continue;
-      const bar = { block, kind, rank, i }, half = halvesOf(state, block)[i], [top, height] = boxOf(state, bar);
-      if (!half || (half === 1) === y < (half === 1 ? top + height : top)) return bar;
+      const bar = { block, kind, rank, i }, { others, above } = sharedLanes(state, block), [top, height] = boxOf(state, bar);
+      const first = !above[i], last = above[i] === others[i]; // of those that share the lane: they reach to its edges
+      if ((first || y >= top) && (last || y < top + height)) return bar;
     }
   }
   return null;
@@ -41,10 +42,12 @@ function textAt(state, x, y) {
   const { lanes, levels } = state.scales;
   if (within(levels, x, y)) return levelsAt(state, x - levels.left);
   if (!within(lanes, x, y)) return "";
-  const bar = barAt(state, x - lanes.left, y - lanes.top);
-  if (bar) return describe(bar, state.style);
-  return describeGap(state, Math.floor((y - lanes.top) / state.scales.lane), state.scales.time(x - lanes.left));
+  const place = [x - lanes.left, y - lanes.top], bar = barAt(state, ...place), told = bar ? marksIn(state, bar) : [];
+  const near = marksNear(state, ...place).filter((mark) => !told.includes(mark)).map(markText);
+  return [...near, bar ? describeMarked(state, bar) : gapUnder(state, ...place)].filter(Boolean).join("\n");
 }
+
+const gapUnder = (state, x, y) => describeGap(state, Math.floor(y / state.scales.lane), state.scales.time(x));
 
 function addHover(canvas, state, signal) {
   const tip = document.createElement("div");

@@ -108,7 +108,7 @@ function makeCard(canvas, state) {
     if (!picked || !scales) open = false;
     card.style.display = open ? "block" : "none";
     if (!open) return;
-    card.textContent = describe(picked, state.style);
+    card.textContent = describeMarked(state, picked);
     const x = scales.lanes.left + Math.min(Math.max(scales.x(picked.block.start[picked.i]), 0), scales.width - card.offsetWidth);
     Object.assign(card.style, { left: `${x}px`, top: `${scales.lanes.top + (picked.rank + 1) * scales.lane + 4}px` });
   };

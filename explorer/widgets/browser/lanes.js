@@ -2,10 +2,12 @@
 
 const shownBlock = (state) => state.measured || state.predicted;
 
+// Which kinds are bars of computing that are not hidden.
+const seenKinds = ({ style, hidden }) => style.thin.map((isThin, kind) => !isThin && !hidden.has(`kind ${style.legend[kind]}`));
+
 // Positions of the rank's bars of computing in order of their starts; kept until other data come, or a kind is hidden.
 function laneOf(state, block, rank) {
-  const { thin, legend } = state.style, nKinds = thin.length;
-  const seen = thin.map((isThin, kind) => !isThin && !isHidden(state, "kind", legend[kind]));
+  const seen = seenKinds(state), nKinds = seen.length;
   const key = `${rank} ${seen.map(Number).join("")}`, lanes = (block.lanes ||= new Map());
   if (!lanes.has(key)) {
     const parts = [];
@@ -18,27 +20,29 @@ function laneOf(state, block, rank) {
   return lanes.get(key);
 }
 
-// Bars of computing that begin with another of their rank, as an F run together with a B: 1 the upper half of the lane,
-// 2 the lower, 0 a bar alone; kept until other data come.
-function halvesOf(state, block) {
-  if (block.halves) return block.halves;
-  const { thin } = state.style, nKinds = thin.length, halves = (block.halves = new Uint8Array(block.n));
-  const groups = (rank) => [...thin.keys()].filter((kind) => !thin[kind]).map((kind) => rank * nKinds + kind);
+// Bars of computing that begin with others of their rank, as an F run together with a B, share the height of the lane:
+// with how many (`others`), and how many of those lie above (`above`). A hidden one takes no room. Kept until other
+// data come, or a kind is hidden.
+function sharedLanes(state, block) {
+  const seen = seenKinds(state), nKinds = seen.length, key = seen.map(Number).join("");
+  if (block.shared && block.shared.key === key) return block.shared;
+  const shared = (block.shared = { key, others: new Uint8Array(block.n), above: new Uint8Array(block.n) });
+  const kinds = [...seen.keys()].filter((kind) => seen[kind]);
   for (let rank = 0; (rank + 1) * nKinds < block.offset.length; rank++) {
-    const filled = groups(rank).filter((group) => block.offset[group] < block.offset[group + 1]);
-    filled.forEach((upper, n) => filled.slice(n + 1).forEach((lower) => pairUp(block, halves, upper, lower)));
+    const groups = kinds.map((kind) => rank * nKinds + kind), filled = groups.filter((group) => block.offset[group] < block.offset[group + 1]);
+    filled.forEach((upper, n) => filled.slice(n + 1).forEach((lower) => pairUp(block, shared, upper, lower)));
   }
-  return halves;
+  return shared;
 }
 
 // Both groups are in order of their starts.
-function pairUp({ offset, start, duration }, halves, upper, lower) {
+function pairUp({ offset, start, duration }, { others, above }, upper, lower) {
   let i = offset[upper], k = offset[lower];
   while (i < offset[upper + 1] && k < offset[lower + 1]) {
     if (start[i] < start[k]) i++;
     else if (start[i] > start[k]) k++;
     else {
-      if (duration[i] > 0 && duration[k] > 0) [halves[i], halves[k]] = [1, 2];
+      if (duration[i] > 0 && duration[k] > 0) { others[i]++; others[k]++; above[k]++; }
       i++;
       k++;
     }
@@ -47,8 +51,9 @@ function pairUp({ offset, start, duration }, halves, upper, lower) {
 
 // Top and height of one bar.
 function boxOf(state, { block, i, rank, kind }, inset = 0) {
-  const [y, height] = state.scales.box(rank, state.style.thin[kind], inset), half = halvesOf(state, block)[i];
-  return half ? [y + ((half - 1) * height) / 2, height / 2] : [y, height];
+  const [y, height] = state.scales.box(rank, state.style.thin[kind], inset), { others, above } = sharedLanes(state, block);
+  const part = height / (others[i] + 1);
+  return [y + above[i] * part, part];
 }
 
 // The bar at a position of a block's columns, with its rank and kind.

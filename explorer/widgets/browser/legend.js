@@ -4,12 +4,13 @@ function isHidden(state, sort, place) {
   return state.hidden.has(`${sort} ${place}`);
 }
 
-function makeKey({ text, color, tile }, sort) {
+function makeKey({ text, color, tile, cross }, sort) {
   const key = document.createElement("button"), swatch = document.createElement("i");
   key.type = "button";
   key.className = "pipeline-key";
   key.dataset.sort = sort;
-  swatch.style.background = tile ? `url(${tile})` : color;
+  if (cross) swatch.textContent = "✕";
+  else swatch.style.background = tile ? `url(${tile})` : color;
   key.append(swatch, text);
   return key;
 }
@@ -33,7 +34,7 @@ function makeLegend(sort, state, toggled) {
     state.hidden.delete(`${sort} ${place}`);
     toggled();
   };
-  // entries: { place, text, color }, and where it has stripes, `tile`
+  // entries: { place, text, color }, where it has stripes `tile`, and where it is no colour but a cross, `cross`
   const update = (entries) => {
     if (JSON.stringify(entries) !== shown) {
       shown = JSON.stringify(entries);

@@ -1,4 +1,4 @@
-// One canvas: axes, then idle time, bars, what stands out of them, then lines.
+// One canvas: axes, then idle time, bars, what stands out of them, marks, then lines.
 
 function paint(canvas, state, el) {
   const ratio = window.devicePixelRatio || 1;
@@ -9,6 +9,7 @@ function paint(canvas, state, el) {
   el.dataset.barsDrawn = drawn.predicted;
   el.dataset.measuredDrawn = drawn.measured;
   el.dataset.gapsDrawn = drawn.gaps;
+  el.dataset.marksDrawn = drawn.marks;
   el.dataset.mode = drawn.mode;
   el.dataset.range = state.range.join();
   state.painted.forEach((react) => react());
@@ -22,7 +23,7 @@ function drawPicture(pen, state, ratio) {
     const gaps = drawGaps(pen, scales, state, theme), bars = drawBars(pen, scales, state, ratio);
     if (state.found) drawFound(pen, scales, state, theme);
     drawSelection(pen, scales, state, theme);
-    return { ...bars, gaps };
+    return { ...bars, gaps, marks: drawMarks(pen, scales, state, theme) };
   });
   inPlot(pen, scales.levels, () => drawLines(pen, scales, state));
   return drawn;

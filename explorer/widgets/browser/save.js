@@ -36,9 +36,10 @@ function drawSheet(pen, state, ratio) {
   pen.textAlign = "left";
   pen.textBaseline = "middle";
   let x = state.scales.lanes.left;
-  for (const { text, color } of [...kindEntries(state), ...causeEntries(state)]) {
+  for (const { text, color, cross } of [...kindEntries(state), ...causeEntries(state), ...markEntries(state)]) {
     pen.fillStyle = color;
-    pen.fillRect(x, HEADER / 2 - 6, 12, 12);
+    if (cross) drawCross(pen, x + 6, HEADER / 2, 5, theme);
+    else pen.fillRect(x, HEADER / 2 - 6, 12, 12);
     pen.fillStyle = theme.text;
     pen.fillText(text, x + 17, HEADER / 2);
     x += 32 + text.length * 6.6;

@@ -10,7 +10,7 @@ function makeSelection(model, state, repaint, speak, signal) {
   };
   const pick = (bar) => {
     Object.assign(state, { picked: bar, region: null });
-    speak(bar ? describe(bar, state.style).split("\n").join(", ") : "nothing selected");
+    speak(bar ? describeMarked(state, bar).split("\n").join(", ") : "nothing selected");
     tell(bar ? { of: nameOf(state, bar.block), row: bar.i } : {});
   };
   const choose = (region, words) => {
@@ -68,7 +68,7 @@ function drawSelection(pen, scales, state, theme) {
     pen.globalAlpha = 1;
     outline(pen, left, first * scales.lane, width, (last + 1 - first) * scales.lane, theme);
   }
-  if (picked) {
+  if (picked && !isHidden(state, "kind", state.style.legend[picked.kind])) {
     const { block, i } = picked, [y, height] = boxOf(state, picked);
     const left = scales.x(block.start[i]);
     outline(pen, left, y, Math.max(scales.x(block.start[i] + block.duration[i]) - left, 3), height, theme);

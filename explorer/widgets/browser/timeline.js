@@ -6,7 +6,7 @@ function makeState(model) {
   const style = model.get("look");
   const rgb = style.colors.map((color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)));
   return {
-    style, rgb, hidden: new Set(model.get("hidden")), sent: {}, pixels: null, scales: null, picked: null, region: null, found: null, painted: [], ask: (what) => model.send(what),
+    style, rgb, hidden: new Set(model.get("hidden")), sent: {}, pixels: null, scales: null, picked: null, region: null, found: null, marks: [], painted: [], ask: (what) => model.send(what),
     raster: makeRaster(style.colors.length), stripRaster: makeRaster(style.colors.length),
   };
 }
@@ -14,7 +14,7 @@ function makeState(model) {
 // Takes over what of the frame is new; a column that was not sent again is the same object.
 function readFrame(model, state) {
   const { n_ranks: nRanks, whole, top, title, kinds } = model.get("view"), zoom = model.get("zoom");
-  Object.assign(state, { nRanks, whole, top, title, kinds, range: zoom.length ? state.chosen || zoom : whole });
+  Object.assign(state, { nRanks, whole, top, title, kinds, marks: model.get("marks"), range: zoom.length ? state.chosen || zoom : whole });
   for (const [name, read] of [["predicted", readBlock], ["measured", readBlock], ["lines", readLines], ["gaps", readGaps]]) {
     const packed = model.get(name);
     if (state.sent[name] === packed) continue;
@@ -102,9 +102,9 @@ function build(model, el, state, signal) {
     search.look();
     repaint();
   };
-  const sorts = [["kind", kindEntries], ["cause", causeEntries], ["rank", rankEntries]];
+  const sorts = [["kind", kindEntries], ["cause", causeEntries], ["mark", markEntries], ["rank", rankEntries]];
   const legends = sorts.map(([sort, entries]) => [makeLegend(sort, state, toggled), entries]);
-  const [kinds, causes, ranks] = legends.map(([{ row }]) => row);
+  const [kinds, causes, marks, ranks] = legends.map(([{ row }]) => row);
   const numbers = element("div", "pipeline-numbers"), note = element("div", "pipeline-note");
   const why = makeButton("Why idle?", "Colour idle time by its cause", () => {
     model.set("explain", !model.get("explain"));
@@ -115,7 +115,7 @@ function build(model, el, state, signal) {
   why.setAttribute("aria-pressed", model.get("explain"));
   const question = makeButton("?", "Keys (key ?)", toggleHelp);
   const tools = element("div", "pipeline-tools", search.box, why, ...makeButtons(zoom), save.box, question);
-  const head = element("div", "pipeline-head", element("div", "pipeline-legends", kinds, causes), tools);
+  const head = element("div", "pipeline-head", element("div", "pipeline-legends", kinds, causes, marks), tools);
   el.append(numbers, head, plots, overview.box, element("div", "pipeline-foot", note, ranks), help, line);
   state.painted.push(overview.update, card.place);
   addHover(canvas, state, signal);
