@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from explorer.analysis.levels import Levels
 from explorer.analysis.memory import memory_over_time
 from explorer.core import Category, MemoryChanges, Trace
 from explorer.core.trace import check_trace
@@ -14,6 +15,8 @@ from explorer.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_ROUNDING = 1e-12  # of a time
 
 
 def peak_holders(trace: Trace, rank: int | None = None, *, time: float | None = None) -> pd.DataFrame:
@@ -53,6 +56,28 @@ def peak_holders(trace: Trace, rank: int | None = None, *, time: float | None = 
     return frame.sort_values(["bytes", "since"], ascending=[False, True], kind="stable", ignore_index=True)
 
 
+def peak_parts(trace: Trace) -> npt.NDArray[np.int64]:
+    """(n_ranks, n_categories) bytes that each rank holds for each Category when it holds the most in all.
+
+    Raises:
+        InputError: if it is no Trace.
+    """
+    trace = check_trace(trace)
+    held = memory_over_time(trace)
+    moments = [_first_peak(held, rank) for rank in range(trace.n_ranks)]
+    return np.stack([_at_moments(memory_over_time(trace, category=one), moments) for one in Category], axis=1)
+
+
+def _at_moments(levels: Levels, moments: list[float]) -> npt.NDArray[np.int64]:
+    """(n_ranks,) each rank's level at a moment of its own."""
+    found = np.zeros(len(moments), np.int64)
+    for rank, moment in enumerate(moments):
+        time, level = levels.of(rank)
+        row = int(np.searchsorted(time, moment + _ROUNDING * abs(moment), side="right")) - 1
+        found[rank] = level[row] if row >= 0 else 0
+    return found
+
+
 def fullest_rank(trace: Trace) -> int:
     """The rank that holds the most bytes at once; the first of several."""
     return int(np.argmax(memory_over_time(trace).peaks()))
@@ -76,13 +101,17 @@ def check_rank(trace: Trace, rank: object) -> int:
 
 def _peak_time(trace: Trace, rank: int) -> float:
     """When the rank first holds the most, in seconds."""
-    time, level = memory_over_time(trace).of(rank)
+    return _first_peak(memory_over_time(trace), rank)
+
+
+def _first_peak(levels: Levels, rank: int) -> float:
+    time, level = levels.of(rank)
     return float(time[np.argmax(level)]) if len(time) else 0.0
 
 
 def _held(changes: MemoryChanges, moment: float) -> dict[str, npt.NDArray[Any]]:
     """What adds up to more than nothing at a moment, of the step it lies in."""
-    begun = changes.time <= moment + 1e-12 * abs(moment)
+    begun = changes.time <= moment + _ROUNDING * abs(moment)
     changes = changes.take(begun & (changes.step == changes.step[begun].max(initial=0)))
     keys = np.stack([changes.category, changes.stage, changes.micro_batch])
     unique, first, holder = np.unique(keys, axis=1, return_index=True, return_inverse=True)

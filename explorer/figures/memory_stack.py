@@ -33,6 +33,16 @@ CATEGORY_TITLES = {
     Category.WEIGHT_GRADIENTS: "kept between I and W",
     Category.RECEIVE_BUFFERS: "receive buffers",
 }
+CATEGORY_LETTERS = {
+    Category.PARAMETERS: "P",
+    Category.GRADIENTS: "G",
+    Category.OPTIMIZER: "O",
+    Category.ACTIVATIONS: "A",
+    Category.WEIGHT_GRADIENTS: "K",
+    Category.RECEIVE_BUFFERS: "R",
+}
+# of text upon a layer: whichever of the two contrasts more
+CATEGORY_INKS = {one: "#ffffff" if one in (Category.ACTIVATIONS, Category.OPTIMIZER) else "#000000" for one in Category}
 
 
 class StackInfo(NamedTuple):

@@ -298,7 +298,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         settings = self.controls.settings()
         self._picture.show(replace(frame, gaps=causes_of, state=asdict(settings)))
         if not frame.live:
-            self.places.follow(frame.trace, settings)
+            self.places.follow(frame.trace, settings, frame.predicted)
 
     @_shown_in_app
     def _open(self, values: Mapping[str, Any]) -> None:

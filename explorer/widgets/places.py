@@ -1,4 +1,4 @@
-"""What lies below the picture: why ranks wait, every schedule side by side, the code; worked out when opened."""
+"""What lies below the picture: why ranks wait, memory, all schedules side by side, the code; worked out when opened."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from explorer.widgets.code import Code, code_of
 from explorer.widgets.compared import compared
 from explorer.widgets.look import Look, show
 from explorer.widgets.markup import Markup, element
+from explorer.widgets.memory_page import MemoryPanel
 from explorer.widgets.settings import Settings
 from explorer.widgets.sweeps import SweepPanel
 from explorer.widgets.why import why_page
 
-NONE, WHY, COMPARE, SWEEP, CODE = "none", "why", "compare", "sweep", "code"
+NONE, WHY, MEMORY, COMPARE, SWEEP, CODE = "none", "why", "memory", "compare", "sweep", "code"
 _TITLES = (
     ("Picture alone", NONE, "nothing below the picture"),
     ("Why", WHY, "why ranks wait, and what would help"),
+    ("Memory", MEMORY, "what a rank holds memory for, and who holds it at the peak"),
     ("Compare", COMPARE, "every schedule at these numbers and equal work"),
     ("Sweep", SWEEP, "schedules over micro-batches, ranks or chunks"),
     ("Code", CODE, "the cell that reproduces what is shown"),
@@ -30,6 +32,7 @@ _SWEPT = ("n_ranks", "n_micro_batches", "schedule", "n_chunks", "options")
 _QUIET = 0.25  # seconds without a change after which a place follows: the picture comes first
 _WAIT = element("p", "Working it out …", kind="note")
 _NOTHING = element("p", "There is no picture yet", kind="note")
+_Shown = tuple[Trace, Settings, Trace | None]  # what the picture shows, and of a run what was predicted
 
 
 class Places(ipywidgets.VBox):  # type: ignore[misc]
@@ -38,6 +41,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
     Attributes:
         choice: the row.
         sweeps: what is behind "sweep", once it has been opened.
+        memory: what is behind "memory", once it has been opened.
     """
 
     def __init__(
@@ -58,10 +62,11 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         self._found: dict[str, int] = {}  # schedules that were compared, with their chunks
         self._look, self._settings, self._on_open = look, settings, on_open
         self.sweeps: SweepPanel | None = None
+        self.memory: MemoryPanel | None = None
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
-        self._of: tuple[Trace, Settings] | None = None
-        self._done: tuple[str, tuple[Trace, Settings] | None] = (NONE, None)
+        self._of: _Shown | None = None
+        self._done: tuple[str, _Shown | None] = (NONE, None)
         self._always = (self.choice, self._opening, self._page, self._coded)
         super().__init__(self._always, layout=look.plain)
         self.add_class("pipeline-places")
@@ -89,9 +94,9 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         self._opens.value = name
         self._open.click()
 
-    def follow(self, trace: Trace, settings: Settings) -> None:
-        """What the picture shows now."""
-        self._of = trace, settings
+    def follow(self, trace: Trace, settings: Settings, predicted: Trace | None = None) -> None:
+        """What the picture shows now, and behind what was measured the prediction."""
+        self._of = trace, settings, predicted
         self._later(_QUIET)
 
     def end(self) -> None:
@@ -108,14 +113,21 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         show(self._page, place in (WHY, COMPARE))
         show(self._opening, place == COMPARE)
         show(self._coded, place == CODE)
-        if place == SWEEP and self.sweeps is None:
-            self.sweeps = SweepPanel(self._settings, self._go_to, self._look)  # most never open it
-            self.children = (*self._always, self.sweeps)
-        if self.sweeps is not None:
-            show(self.sweeps, place == SWEEP)
+        self._make(place)
+        for name, panel in ((SWEEP, self.sweeps), (MEMORY, self.memory)):
+            if panel is not None:
+                show(panel, place == name)
         if place in (WHY, COMPARE) and self._done != (place, self._of):
             self._page.value = _NOTHING if self._of is None else _WAIT
         self._later(0.0)
+
+    def _make(self, place: str) -> None:
+        """Make what is opened for the first time: most never open it."""
+        if place == SWEEP and self.sweeps is None:
+            self.sweeps = SweepPanel(self._settings, self._go_to, self._look)
+        if place == MEMORY and self.memory is None:
+            self.memory = MemoryPanel(self._look)
+        self.children = (*self._always, *(panel for panel in (self.sweeps, self.memory) if panel is not None))
 
     def _open_compared(self) -> None:
         name = self._opens.value
@@ -139,7 +151,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         place, of = str(self.choice.value), self._of
         if of is None or self._done == (place, of):
             return
-        trace, settings = of
+        trace, settings, predicted = of
         found: dict[str, int] = {}
         page = Markup()
         try:
@@ -147,6 +159,8 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
                 self._code.text = code_of(settings)
             elif place == COMPARE:
                 page, found = compared(settings)
+            elif place == MEMORY and self.memory is not None:
+                self.memory.follow(trace, predicted=predicted, memory_limit=settings.limit)
             elif place == WHY:
                 page = why_page(trace)
         except ExplorerError as error:
