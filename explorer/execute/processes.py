@@ -14,8 +14,8 @@ from explorer.execute.keeper import Lent, lent
 from explorer.execute.parity import Outcome
 from explorer.execute.places import Places
 from explorer.execute.session import Bench
-from explorer.execute.stages import Chain
 from explorer.execute.tasks import task_of
+from explorer.execute.traced_stage import TracedStage
 from explorer.execute.training import Job
 
 _TICK = 0.1  # seconds between two looks at whether the run was stopped
@@ -38,16 +38,15 @@ def train_in_processes(job: Job, bench: Bench, hooks: Hooks) -> Outcome:
 
 
 def _check_can_travel(bench: Bench) -> None:
-    """Refuse stages that torch's tracer has made: it cannot write them down.
+    """Refuse stages that torch's tracer has made on a GPU: it is written into their operations.
 
     Raises:
         ModelError: with what to do instead.
     """
-    stages = bench.model.stages
-    if len(stages) > 1 and not all(isinstance(stage, Chain) for stage in stages):
+    if bench.model.device.type != "cpu" and any(isinstance(stage, TracedStage) for stage in bench.model.stages):
         raise ModelError(
-            "ranks in processes are sent their layers; this model is cut by torch's tracer, whose stages cannot be "
-            'sent; give it as a list of layers or an nn.Sequential, or run backend="kernel"',
+            "each rank in processes has a GPU of its own, and torch's tracer writes one GPU into the stages that it "
+            'cuts; got a model with split_points on a GPU; give a list of layers, or run backend="kernel"',
             argument="split_points",
         )
 

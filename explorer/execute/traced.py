@@ -12,6 +12,7 @@ from torch.distributed import pipelining
 
 from explorer.errors import ModelError
 from explorer.execute.stages import CutModel, check_count, first_line, refuse_shared
+from explorer.execute.traced_stage import flat, tensors_of
 
 Values = tuple[torch.Tensor, ...]
 
@@ -44,7 +45,8 @@ def cut_by_tracing(whole: nn.Module, n_stages: int, *, split_points: Sequence[st
             argument="split_points",
         )
     _refuse_skips(pipe.split_gm)
-    stages = [pipe.get_stage_module(stage) for stage in range(n_stages)]
+    tensors = tensors_of(whole)
+    stages: list[nn.Module] = [flat(pipe.get_stage_module(stage), tensors) for stage in range(n_stages)]
     named = [dict(stage.named_parameters()) for stage in stages]
     refuse_shared(named)
     return CutModel(whole, stages, named)

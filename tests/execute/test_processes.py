@@ -140,12 +140,6 @@ class Own(nn.Module):
         return self.second(torch.tanh(self.first(x)))
 
 
-def test_a_model_that_a_tracer_has_cut_is_refused(batch):
-    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
-    with pytest.raises(ModelError, match=r"cut by torch's tracer, whose stages cannot be sent; give it as a list"):
-        execute(program, Own(), batch, split_points=["second"])
-
-
 def test_a_file_is_no_model(batch, tmp_path):
     program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
     torch.save(Own(), tmp_path / "model.pt")
