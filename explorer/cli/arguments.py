@@ -108,6 +108,36 @@ def links_of(arguments: argparse.Namespace, n_ranks: int) -> dict[str, Any]:
     }
 
 
+def add_checkpoints(parser: argparse.ArgumentParser) -> None:
+    """The flags that save a training and go on with it."""
+    parser.add_argument("--checkpoint", metavar="FOLDER", help="save the training's state there after a step")
+    parser.add_argument("--every", type=whole, metavar="N", help="steps from one checkpoint to the next (1)")
+    parser.add_argument("--keep-last", type=whole, metavar="K", help="checkpoints that stay (3)")
+    parser.add_argument(
+        "--resume",
+        metavar="FOLDER",
+        help="go on from the latest checkpoint there, or from that file, at any ranks, chunks and schedule",
+    )
+
+
+def checkpoints_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the flags of checkpoints say, as arguments of execute.
+
+    Raises:
+        InputError: if they say how to save, and not where.
+    """
+    given = {name: getattr(arguments, name) for name in ("checkpoint", "every", "keep_last", "resume")}
+    found = {name: value for name, value in given.items() if value is not None}
+    how = next((name for name in ("every", "keep_last") if name in found), None)
+    if how is not None and arguments.checkpoint is None:
+        flag = f"--{how.replace('_', '-')}"
+        raise InputError(
+            f"{flag} is of checkpoints, which go where --checkpoint says; got {flag} {found[how]} alone; add "
+            "--checkpoint checkpoints/"
+        )
+    return found
+
+
 def add_output(parser: argparse.ArgumentParser) -> None:
     """The flags that say what to give out."""
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")

@@ -8,7 +8,18 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from explorer.cli.arguments import Commands, add_link, add_nodes, add_output, add_program, links_of, program_of, whole
+from explorer.cli.arguments import (
+    Commands,
+    add_checkpoints,
+    add_link,
+    add_nodes,
+    add_output,
+    add_program,
+    checkpoints_of,
+    links_of,
+    program_of,
+    whole,
+)
 from explorer.cli.output import report, size_of, to_json
 from explorer.cli.training import training_of
 from explorer.errors import InputError, RunError
@@ -44,6 +55,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--fault", action="append", metavar="WORDS", help='put into the run on purpose, like "slow rank=2 factor=3"'
     )
+    add_checkpoints(parser)
     parser.add_argument("--output", metavar="FILE", help="also save the trace, as run.json.gz, which Perfetto opens")
     add_output(parser)
     parser.set_defaults(command=run)
@@ -60,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         done = _train(program_of(arguments), arguments)
     except RunError as error:
-        if error.trace is not None and len(error.trace.events):
+        if _is_first() and error.trace is not None and len(error.trace.events):
             _write(arguments, error.trace, None)  # what ran until then
         raise
     if not _is_first():
@@ -113,7 +125,8 @@ def _train(program: Program, arguments: argparse.Namespace) -> Run:
         backend=_backend(arguments.backend),
         faults=[parse_fault(text) for text in arguments.fault or ()],
         links=None if is_free else links,
-        hooks=(Progress(sys.stderr),) if sys.stderr.isatty() else (),
+        hooks=(Progress(sys.stderr),) if sys.stderr.isatty() and _is_first() else (),
+        **checkpoints_of(arguments),
     )
 
 
@@ -121,7 +134,7 @@ def _backend(name: str) -> str:
     """Processes that torchrun has started are the ranks themselves."""
     if name != "processes":
         return name
-    from explorer.execute.joined import is_started_by_torchrun
+    from explorer.execute.party import is_started_by_torchrun
 
     return "torchrun" if is_started_by_torchrun() else name
 
@@ -130,6 +143,7 @@ def _values(done: Run) -> dict[str, Any]:
     return {
         **done.trace.summary(),
         "losses": [_or_none(loss) for loss in done.losses],
+        "first_step": done.first_step,
         "parity": bool(done.parity),
         "parity_worst": _or_none(done.parity_worst),
         "peak_bytes": done.peak_bytes.tolist(),
@@ -152,9 +166,10 @@ def _report(done: Run) -> str:
     verdict = "equal those of" if done.parity else "DIFFER from those of"
     compared = "gradients" if done.trace.program.has_backward else "outputs  "
     losses = " → ".join(f"{loss:.4f}" for loss in _few(done.losses))
+    resumed = f", after the {done.first_step} steps of the checkpoint" if done.first_step else ""
     return (
         f"{report(done.trace, columns)}\n"
-        f"loss      {losses}\n"
+        f"loss      {losses}{resumed}\n"
         f"{compared} {verdict} {done.reference}; worst relative difference {done.parity_worst:.2g}"
         + "".join(f"\nnote      {note}" for note in done.notes)
     )

@@ -17,7 +17,7 @@ class Progress(Hook):
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._n_steps = self._n_slots = self._done = 0
-        self._last_write = 0.0
+        self._last_write = self._last_step = 0.0
         self._loss = ""
 
     def run_start(self, event: RunStart) -> None:
@@ -30,16 +30,23 @@ class Progress(Hook):
         now = time.monotonic()
         if now - self._last_write >= _EVERY:
             self._last_write = now
-            share = self._done / max(self._n_steps * self._n_slots, 1)
-            self._write(f"step {event.step + 1} of {self._n_steps}, {min(share, 1.0):.0%} of the actions{self._loss}")
+            self._say(event.step)
 
     def step_end(self, event: StepEnd) -> None:
-        """Keep the loss to show it."""
+        """Keep the loss, and show it: under torchrun all slots of a step are told at once, at its end."""
         self._loss = f", loss {event.loss:.4f}"
+        now = time.monotonic()
+        if now - self._last_step >= _EVERY:
+            self._last_step = self._last_write = now
+            self._say(event.step)
 
     def run_end(self, event: RunEnd) -> None:
         """Leave the line empty for what comes next."""
         self._write("")
+
+    def _say(self, step: int) -> None:
+        share = self._done / max(self._n_steps * self._n_slots, 1)
+        self._write(f"step {step + 1} of {self._n_steps}, {min(share, 1.0):.0%} of the actions{self._loss}")
 
     def _write(self, text: str) -> None:
         # to the line's beginning, the text, and nothing behind it

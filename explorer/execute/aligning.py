@@ -27,6 +27,13 @@ class RankClock:
         self._comparisons = [Comparison(time, ClockOffset(*offset)) for time, *offset in comparisons]
         self.offset = widest(self._comparisons)
 
+    def note(self, comparison: Sequence[float]) -> None:
+        """One more comparison; what is asked for from now on lies behind the last but one."""
+        time, *offset = comparison
+        last = Comparison(time, ClockOffset(*offset))
+        self._comparisons = [self._comparisons[-1], last]
+        self.offset = widest([Comparison(time, self.offset), last])
+
     def seconds(self, own: float) -> float:
         """On rank 0's clock, of seconds on the rank's."""
         if self.offset == SAME_CLOCK or math.isnan(own):

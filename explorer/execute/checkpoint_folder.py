@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -51,6 +51,50 @@ class Saving:
         State(done, self.seed, model, optimizer, optimizer_type).write(self.folder / f"step-{done:08d}.safetensors")
         for _, path in sorted(_found(self.folder))[: -self.keep_last]:
             path.unlink(missing_ok=True)
+
+
+class Start(NamedTuple):
+    """What a run begins with.
+
+    Attributes:
+        resumed: the state that it goes on from, or None.
+        seed: that random layers count from.
+        saving: where and how often its own state is saved, or None.
+    """
+
+    resumed: State | None
+    seed: int
+    saving: Saving | None
+
+    @property
+    def first_step(self) -> int:
+        """How many steps were done before."""
+        return self.resumed.step if self.resumed is not None else 0
+
+    @property
+    def optimizer(self) -> OptimizerState:
+        """What the optimizer kept of each parameter."""
+        return self.resumed.optimizer if self.resumed is not None else {}
+
+
+def start_of(
+    checkpoint: str | PathLike[str] | None,
+    resume: str | PathLike[str] | None,
+    *,
+    every: int,
+    keep_last: int,
+    n_steps: int,
+    trains: bool,
+) -> Start:
+    """What a run begins with, read from `resume` and checked.
+
+    Raises:
+        InputError: if there is nothing to resume from, or nothing can be saved in `checkpoint`.
+    """
+    resumed = None if resume is None else latest(resume)
+    first, seed = (resumed.step, resumed.seed) if resumed is not None else (0, torch.initial_seed())
+    numbers = {"every": every, "keep_last": keep_last, "first_step": first, "n_steps": n_steps, "seed": seed}
+    return Start(resumed, seed, saving_of(checkpoint, trains=trains, **numbers))
 
 
 def latest(place: str | PathLike[str]) -> State:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
 from explorer.errors import RunError
 
@@ -26,6 +27,13 @@ def check_devices(n_ranks: int, device: torch.device) -> None:
             f"ranks in processes have a GPU each; got {n_ranks} ranks and {torch.cuda.device_count()} GPUs; try "
             'backend="kernel", or the model on the CPU'
         )
+
+
+def whereabouts(model: Any) -> torch.device:
+    """Where a caller's model is, a module or a list of layers; one without parameters is on the CPU."""
+    parts = model if isinstance(model, (list, tuple)) else [model]
+    parameters = (parameter for part in parts if isinstance(part, nn.Module) for parameter in part.parameters())
+    return next((parameter.device for parameter in parameters), torch.device("cpu"))
 
 
 def device_of(rank: int, device: torch.device) -> torch.device:

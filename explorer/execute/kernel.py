@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -14,8 +14,8 @@ import torch
 from explorer.core import Costs, Program
 from explorer.errors import RunError
 from explorer.execute._torch import one_rank_group, quiet
-from explorer.execute.checkpoint_folder import latest, saving_of
-from explorer.execute.checkpoint_state import State, check_type, type_of
+from explorer.execute.checkpoint_folder import Start, start_of
+from explorer.execute.checkpoint_state import check_type, type_of
 from explorer.execute.checks import (
     Loss,
     check_backend,
@@ -45,6 +45,7 @@ from explorer.execute.parity import Outcome, Parity, compare
 from explorer.execute.parity_factors import Counts
 from explorer.execute.parity_reference import Whole
 from explorer.execute.parity_rounding import rounding_of
+from explorer.execute.party import Alone, Party, joined
 from explorer.execute.preflight_case import Case
 from explorer.execute.preflight_look import advise, refuse
 from explorer.execute.preflight_report import Report
@@ -58,7 +59,11 @@ from explorer.execute.training import Job, train
 from explorer.execute.traits import Watch
 from explorer.execute.updates import MakeOptimizer, check_optimizer, make_optimizers
 
-_TRAIN = {"kernel": train, "processes": train_in_processes, "torchrun": train_joined}
+_TRAIN: Mapping[str, Callable[[Job, Bench, Hooks, Any], Outcome]] = {
+    "kernel": lambda job, bench, hooks, _: train(job, bench, hooks),
+    "processes": lambda job, bench, hooks, _: train_in_processes(job, bench, hooks),
+    "torchrun": train_joined,
+}
 
 
 def execute(
@@ -135,7 +140,6 @@ def execute(
         True
     """
     begun = time.perf_counter()
-    resumed = None if resume is None else latest(resume)
     check_backend(backend)
     check_timeout(timeout)
     check_model(model)
@@ -148,31 +152,38 @@ def execute(
     check_program(program)
     check_optimizer(optimizer)
     chosen, (inputs, targets) = check_faults(faults, program, n_steps, backend), check_batch(batch, program, loss)
-    first, seed = (resumed.step, resumed.seed) if resumed is not None else (0, torch.initial_seed())
-    numbers = {"every": every, "keep_last": keep_last, "first_step": first, "n_steps": int(n_steps), "seed": seed}
-    saving = saving_of(checkpoint, trains=program.has_backward, **numbers)
-    kept = resumed.optimizer if resumed is not None else {}
-    job = Job(program, inputs, targets, loss, optimizer, n_steps, links, timeout, begun, kept, saving, chosen)
     recorder, listeners = _with_recorder(hooks)
     in_kernel = backend == "kernel"
-    if backend == "processes":
-        keeper().start()  # it imports torch while the model is looked at here
-    group = one_rank_group() if in_kernel else contextlib.nullcontext()
-    with alone(), measured(), group, quiet(), core_time() as own:
-        bench, reference, report = _prepare(job, model, split_points, listeners, clock or own, backend, resumed)
-        error: BaseException | None = None
-        try:
-            listeners.run_start(RunStart(program, n_steps, backend, "virtual" if in_kernel else "real"))
-            outcome = _TRAIN[backend](job, bench, listeners)
-            parity = _check(job, reference, outcome, listeners)
-        except BaseException as raised:
-            error = raised
-            if isinstance(raised, RunError):
-                raised.trace = recorder.trace()
-            raise
-        finally:
-            listeners.run_end(RunEnd(error))
-    return dataclasses.replace(_run(recorder, bench.model, outcome, parity, report), first_step=first)
+    with alone(), _party(backend, program, model, timeout) as party:
+        saved = {"every": every, "keep_last": keep_last, "n_steps": int(n_steps)}
+        start = party.decide(lambda: start_of(checkpoint, resume, trains=program.has_backward, **saved))
+        job = Job(program, inputs, targets, loss, optimizer, n_steps, links, timeout, begun)
+        job = dataclasses.replace(job, optimizer_state=start.optimizer, saving=start.saving, faults=chosen)
+        if backend == "processes":
+            keeper().start()  # it imports torch while the model is looked at here
+        group = one_rank_group() if in_kernel else contextlib.nullcontext()
+        with measured(), group, quiet(), core_time() as own:
+            bench, reference, report = _prepare(job, model, split_points, listeners, clock or own, backend, start)
+            error: BaseException | None = None
+            try:
+                listeners.run_start(RunStart(program, n_steps, backend, "virtual" if in_kernel else "real"))
+                outcome = _TRAIN[backend](job, bench, listeners, party)
+                parity = party.decide(lambda: _check(job, reference, outcome, listeners))
+            except BaseException as raised:
+                error = raised
+                if isinstance(raised, RunError):
+                    raised.trace = recorder.trace()
+                raise
+            finally:
+                listeners.run_end(RunEnd(error))
+    return dataclasses.replace(_run(recorder, bench.model, outcome, parity, report), first_step=start.first_step)
+
+
+def _party(backend: str, program: Program, model: Any, timeout: float) -> contextlib.AbstractContextManager[Party]:
+    """Who takes part."""
+    if backend == "torchrun":
+        return joined(program.n_ranks, model, timeout)
+    return contextlib.nullcontext(Alone())
 
 
 def _with_recorder(hooks: Sequence[Hook]) -> tuple[Recorder, Hooks]:
@@ -188,16 +199,16 @@ def _prepare(
     hooks: Hooks,
     clock: Callable[[], float],
     backend: str,
-    resumed: State | None,
+    start: Start,
 ) -> tuple[Bench, Whole, Report]:
     """Cut two copies, and see whether their parts and the loss fit."""
     program = job.program
     copy, other = (
         cut(model, program.n_stages, split_points=split_points, sample=job.inputs[0]) for _ in ("run", "reference")
     )
-    if resumed is not None:
-        resumed.load_into(copy)
-        resumed.load_into(other)
+    if start.resumed is not None:
+        start.resumed.load_into(copy)
+        start.resumed.load_into(other)
     with random_state_kept(), torch.set_grad_enabled(program.has_backward), Watch(copy) as watch:
         samples, output = fit(copy, job.inputs[0], program)
         if job.loss is not None and job.target is not None:
@@ -207,10 +218,9 @@ def _prepare(
     refuse(report)
     del output
     made = make_optimizers(job.optimizer, other)  # one that cannot be made is told of before anything runs
-    seeds = Seeds(torch.initial_seed()) if found.random else None
-    if resumed is not None:
-        check_type(resumed, type_of(made.values()))
-        seeds = Seeds(resumed.seed, resumed.step) if found.random else None
+    if start.resumed is not None:
+        check_type(start.resumed, type_of(made.values()))
+    seeds = Seeds(start.seed, start.first_step) if found.random else None
     for stage in (*copy.stages, *other.stages):
         if isinstance(stage, Chain):
             stage.pulse = hooks.pulse

@@ -59,6 +59,9 @@ class Reporter(Hook):
             self._send(len(self._rows))
         self.tell("end", (loss, self._spent / (time.perf_counter() - self._begun)))
 
+    def between_steps(self) -> None:
+        """A step is over and told, the next one begins when this returns: nothing is measured now."""
+
     def slot_end(self, event: SlotEnd) -> None:
         """Keep it."""
         self._keep(event)

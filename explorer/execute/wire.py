@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,15 +17,24 @@ import torch
 from explorer.core import Action, Category, Kind
 from explorer.errors import RunError
 from explorer.execute._torch_ranks import Parcel
+from explorer.execute.checkpoint_folder import Saving, Start
+from explorer.execute.checkpoint_state import State
 from explorer.execute.events import Memory, SlotEnd, Updated
 from explorer.execute.fault_words import parse_fault
 from explorer.execute.faults import Fault, Injected
-from explorer.execute.tasks import Done
+from explorer.execute.parity import Parity
+from explorer.execute.parity_rows import Row
+from explorer.execute.tasks import Between, Done
 
-_KINDS: Mapping[str, Callable[..., Any]] = {
-    one.__name__: one for one in (Action, Done, Injected, Memory, Parcel, SlotEnd, Updated)
+_OF_A_STEP = (Action, Injected, Memory, Parcel, SlotEnd, Updated)
+_OF_A_RUN = (Between, Done, Parity, Row, Saving, Start, State)
+_KINDS: Mapping[str, Callable[..., Any]] = {one.__name__: one for one in (*_OF_A_STEP, *_OF_A_RUN)}
+_NAMED: Mapping[str, Callable[[Any], Any]] = {
+    "Kind": Kind,
+    "Category": Category,
+    "fault": parse_fault,
+    "path": Path,
 }
-_NAMED: Mapping[str, Callable[[Any], Any]] = {"Kind": Kind, "Category": Category, "fault": parse_fault}
 _DTYPES = {str(dtype): dtype for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)}
 
 
@@ -54,6 +64,8 @@ def _packed(value: Any, tensors: list[torch.Tensor]) -> Any:
         return {"tensor": [str(value.dtype), list(value.shape)]}
     if isinstance(value, Fault):
         return {"fault": str(value)}
+    if isinstance(value, Path):
+        return {"path": str(value)}
     if isinstance(value, IntEnum):
         return {type(value).__name__: int(value)}
     if value is None or isinstance(value, (bool, int, float, str)):

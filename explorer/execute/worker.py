@@ -114,6 +114,7 @@ def run_rank(
     with quiet(), courier.installed(), reporter.tended():
         reporter.begin(WARM_UP)
         _warm_up(task, bench, reporter, courier)
+        reporter.between_steps()
         session = RankSession(task.rank, program, bench, reporter, courier, faults=task.job.faults)
         sketches = _train(task, bench, reporter, session)
     reporter.tell("done", _done(task, bench, session, imported_since(ours), sketches))
@@ -157,6 +158,7 @@ def _train(task: Task, bench: Bench, reporter: Reporter, session: RankSession) -
         if job.saving is not None and job.saving.is_due(step):
             kept = optimizer_state_by_name(optimizers.values(), bench.model.parameters)
             reporter.tell("state", Between(_states(task, bench), kept, type_of(optimizers.values())))
+        reporter.between_steps()
     return sketches
 
 

@@ -15,7 +15,7 @@ import torch
 
 import explorer as ex
 from explorer.errors import InputError, ModelError, RunError
-from explorer.execute import joined
+from explorer.execute import joined, kernel
 from explorer.execute._torch_ranks import Parcel
 from explorer.execute.events import Memory, SlotEnd, Updated
 from explorer.execute.faults import Injected
@@ -84,14 +84,29 @@ def test_ranks_of_two_nodes_make_one_run_whose_trace_is_on_one_clock(tmp_path):
         assert trace.step(step).makespan < 4.0  # no 5 s of a clock are left in it
 
 
+class Crew:
+    """Ranks that are not there: what this one tells is answered in their place."""
+
+    group, rank, number = None, 0, 1
+
+
+def called_as(theirs, monkeypatch, program, layers, batch):
+    """Run as rank 0 of two, where rank 1 tells `theirs` of what this one tells."""
+    crew = Crew()
+    crew.decide = lambda what: what()
+    monkeypatch.setattr(kernel, "joined", lambda n_ranks, model, seconds: nullcontext(crew))
+    monkeypatch.setattr(joined, "exchanged", lambda ours, group: [ours, theirs(*ours)])
+    ex.execute(program, layers, batch, loss=squared, backend="torchrun")
+
+
 def test_ranks_that_made_another_model_are_refused_before_they_train(program, make_layers, batch, monkeypatch):
-    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(joined, "_group", lambda device, seconds: nullcontext())
-    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 0)
-    monkeypatch.setattr(joined, "exchanged", lambda sums, group: [sums, [*sums[:-1], [[1], 0.0]]])
     with pytest.raises(ModelError, match=r"rank 1's differ from rank 0's; make both from one seed, as by torch.manual"):
-        ex.execute(program, make_layers(2), batch, loss=squared, backend="torchrun")
+        called_as(lambda called, made: [called, [*made[:-1], [[1], 0.0]]], monkeypatch, program, make_layers(2), batch)
+
+
+def test_ranks_that_were_called_otherwise_are_refused_before_they_train(program, make_layers, batch, monkeypatch):
+    with pytest.raises(InputError, match=r"call execute alike; rank 1 has n_steps=3, rank 0 1; give all the same"):
+        called_as(lambda called, made: [{**called, "n_steps": 3}, made], monkeypatch, program, make_layers(2), batch)
 
 
 class Board:
@@ -114,13 +129,17 @@ class Board:
 def test_an_echo_gives_way_to_what_another_rank_has_failed_of(monkeypatch):
     board = Board()
     monkeypatch.setattr(joined, "default_store", lambda: board)
+    crew, next_crew = Crew(), Crew()
+    next_crew.number = 2
     echo = RunError("a step must run through; torch's runtime raised RuntimeError: Connection closed by peer")
     with pytest.raises(RunError, match="Connection closed by peer"):
-        joined._fail(echo)  # nobody knows better
+        joined._fail(echo, crew)  # nobody knows better
     with pytest.raises(RunError, match="a fuse has blown"):
-        joined._fail(RunError("1B2 failed: a fuse has blown"))
+        joined._fail(RunError("1B2 failed: a fuse has blown"), crew)
     with pytest.raises(RunError, match=r"^1B2 failed: a fuse has blown$"):
-        joined._fail(echo)
+        joined._fail(echo, crew)
+    with pytest.raises(RunError, match="Connection closed by peer"):
+        joined._fail(echo, next_crew)  # what the run before has failed of is none of this one's
 
 
 def test_the_backend_needs_torchrun_and_says_so(program, make_layers, batch):
