@@ -21,15 +21,24 @@ if TYPE_CHECKING:
 _MEMORY_HEIGHT, _MARGINS, _GAP = 220, 148, 28  # pixels
 
 
-def timeline_and_memory(trace: Trace, *, predicted: Trace | None = None) -> go.Figure:
+def timeline_and_memory(
+    trace: Trace, *, predicted: Trace | None = None, device_bytes: float | None = None
+) -> go.Figure:
     """`timeline` above `memory` with a shared time axis: what an exported page shows.
 
+    Args:
+        trace: what happened.
+        predicted: what was to happen, faint behind it.
+        device_bytes: what each device has, drawn as a line where the trace knows bytes.
+
     Raises:
-        InputError: if `trace` or `predicted` is not a Trace, or they differ in their ranks.
+        InputError: if `trace` or `predicted` is not a Trace, they differ in their ranks, or `device_bytes` is no number
+            above 0.
     """
     import plotly.graph_objects as go
 
-    bars, lines = timeline_info(trace, predicted=predicted), memory_info(trace, predicted=predicted)
+    bars = timeline_info(trace, predicted=predicted)
+    lines = memory_info(trace, predicted=predicted, device_bytes=device_bytes)
     lanes = lanes_height(bars)
     inner = lanes + _GAP + _MEMORY_HEIGHT
     figure = go.Figure(timeline_traces(bars))

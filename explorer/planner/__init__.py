@@ -2,7 +2,7 @@
 
 from explorer.planner.comparison import comparison
 from explorer.planner.difference import Difference, explain_difference
-from explorer.planner.points import Outcome, Point, simulated
+from explorer.planner.points import Outcome, Point, search_options, simulated
 from explorer.planner.sweep import sweep, sweep_outcomes
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Point",
     "comparison",
     "explain_difference",
+    "search_options",
     "simulated",
     "sweep",
     "sweep_outcomes",

@@ -138,23 +138,34 @@ def measured(graph: Graph, costs: RankShare, *, memory_limit: float | None, name
     )
 
 
-def _best_graph(point: Point, costs: RankShare, memory_limit: float | None) -> Graph:
-    """The schedule at `point`, searched with these costs where it searches."""
+def search_options(point: Point, costs: RankShare, memory_limit: float | None) -> dict[str, Any]:
+    """What a schedule that searches is told: the costs, and what a limit leaves for activations; nothing for others.
+
+    Raises:
+        ScheduleError: if the schedule does not exist at `point`.
+        CostError: if a cost has the wrong shape.
+    """
     options = REGISTRY[point.schedule].options
     if "costs" not in options:
-        return _graph(point)
-    graph = graph_of(_build(point, costs=costs))
+        return {}
+    told: dict[str, Any] = {"costs": costs}
     if memory_limit is None or "memory_limit" not in options:
-        return graph
-    trace = _swept(graph, costs)
+        return told
+    trace = _swept(graph_of(_build(point, **told)), costs)
     memory = trace.memory
     always = memory.take(memory.micro_batch < 0)
     besides = np.bincount(always.rank, always.delta, trace.n_ranks) + peak_bytes(
         trace, category=Category.RECEIVE_BUFFERS
     )
-    left = memory_limit - besides.max(initial=0)
+    left = float(memory_limit - besides.max(initial=0))
     known = len(always) < len(memory) and left > 0
-    return graph_of(_build(point, costs=costs, memory_limit=left)) if known else graph
+    return {**told, "memory_limit": left} if known else told
+
+
+def _best_graph(point: Point, costs: RankShare, memory_limit: float | None) -> Graph:
+    """The schedule at `point`, searched with these costs where it searches."""
+    told = search_options(point, costs, memory_limit)
+    return graph_of(_build(point, **told)) if told else _graph(point)
 
 
 def _swept(graph: Graph, costs: RankShare) -> Trace:

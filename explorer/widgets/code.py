@@ -17,6 +17,7 @@ from explorer.widgets.settings import Settings
 _BROWSER = pathlib.Path(__file__).parent / "browser"
 _ALWAYS = ("forward", "backward")
 _WIDEST = 100  # letters of a line
+_MANY = 1e4  # from which on a number is easier to read with its power of ten
 
 
 class Code(anywidget.AnyWidget):
@@ -32,23 +33,39 @@ def code_of(settings: Settings) -> str:
     chunks = {} if settings.n_chunks is None else {"n_chunks": settings.n_chunks}
     sizes = {"n_ranks": settings.n_ranks, "n_micro_batches": settings.n_micro_batches, **chunks}
     options: dict[str, Any] = dict(settings.further())
+    searched = {name: value for name, value in settings.searched() if name != "costs"}
+    told = ["costs=costs", *_named(**searched)] if settings.searched() else []
     lines = [
         "import explorer as ex",
         "",
-        _call("program = ex.schedule", _text(settings.schedule), *_named(**sizes, **options)),
+        _call("costs = ex.Costs.per_rank_share", *_costs(settings)),
+        _call("program = ex.schedule", _text(settings.schedule), *_named(**sizes, **options), *told),
         *(f"program = ex.move(program, {_text(action)}, slot={slot})" for action, slot in settings.moves),
     ]
     if settings.update and settings.program().has_backward:
         lines.append("program = ex.add_updates(program)")
     if settings.messages != "free":
         lines.append("program = ex.add_messages(program)")
-    lines.append(_call("costs = ex.Costs.per_rank_share", *_costs(settings)))
     rule = [] if settings.messages == "free" else _named(messages=settings.messages)
     lines.append(_call("trace = ex.simulate", "program", "costs.for_program(program)", *rule))
     begin = {one.name: getattr(settings, one.name) for one in fields(settings)}
     changed = {name: value for name, value in begin.items() if value != getattr(Settings, name)}
     app = _call("ex.explore", *_named(**changed)).replace("\n", "\n# ")
-    return "\n".join([*lines, "ex.timeline(trace)", "", "# or the app, as it stands here:", f"# {app}"])
+    return "\n".join([*lines, *_drawn(settings), "", "# or the app, as it stands here:", f"# {app}"])
+
+
+def _drawn(settings: Settings) -> list[str]:
+    """The figure that shows most of it: where bytes are known the memory too, against what the device has."""
+    if not (settings.activation_bytes or settings.parameter_bytes):
+        return ["ex.timeline(trace)"]
+    device = _named(device_bytes=settings.limit) if settings.limit else []
+    stack = _call("ex.memory_stack", "trace", *device)
+    return [
+        _call("ex.timeline_and_memory", "trace", *device),
+        "",
+        "# what the fullest rank holds memory for, or with rank=… another:",
+        f"# {stack}",
+    ]
 
 
 def _costs(settings: Settings) -> list[str]:
@@ -75,4 +92,13 @@ def _call(function: str, *arguments: str) -> str:
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
-    return 'float("inf")' if value == math.inf else repr(value)
+    if value == math.inf:
+        return 'float("inf")'
+    return _short(value) if isinstance(value, float) and abs(value) >= _MANY else repr(value)
+
+
+def _short(value: float) -> str:
+    """A large number as people write it, 80e9, where that is the same number."""
+    power = 3 * int(math.log10(abs(value)) // 3)
+    text = f"{value / 10**power:.12g}e{power}"
+    return text if float(text) == value else repr(value)

@@ -115,8 +115,8 @@ def _limited(curves: Curves, peaks: npt.NDArray[np.int64], memory_limit: float, 
     over = over_in_words(peaks, memory_limit)
     near = memory_limit * unit.factor <= _FAR * curves.top
     limit = Limit(memory_limit * unit.factor, f"device memory, {of_device}") if near else None
-    far = "" if near or not curves.top else f"device memory, {of_device}, lies far above this axis"
-    said = [f"more than the device has: {over}" if over else far, curves.note]
+    far = "" if near or not curves.top else f"Device memory, {of_device}, lies far above this axis"
+    said = [f"More than the device has: {over}" if over else far, curves.note]
     return curves._replace(limit=limit, note=" · ".join(filter(None, said)))
 
 

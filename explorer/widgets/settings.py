@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import Costs, LinkSharing, Program, RankShare, Trace, node_links
+from explorer.errors import ScheduleError
 from explorer.lowering import add_messages, add_updates, move
+from explorer.planner import Point, search_options
 from explorer.schedules import REGISTRY, schedule
 from explorer.schedules.options import Options, read_options
 from explorer.simulate import simulate
@@ -101,7 +103,8 @@ class Settings:
 
     def program(self) -> Program:
         """The program of these numbers; the last few are kept, and with them their graphs."""
-        program = _program(self.schedule, self.n_ranks, self.n_micro_batches, self.n_chunks, self.further())
+        options = (*self.further(), *self.searched())
+        program = _program(self.schedule, self.n_ranks, self.n_micro_batches, self.n_chunks, options)
         return _edited(program, tuple((action, slot) for action, slot in self.moves)) if self.moves else program
 
     def further(self) -> Options:
@@ -113,6 +116,13 @@ class Settings:
         typed, recipe = read_options(self.options), REGISTRY.get(self.schedule)
         has_warm_up = recipe is not None and "warm_up" in recipe.options and "warm_up" not in dict(typed)
         return (*typed, ("warm_up", self.warm_up)) if has_warm_up and self.warm_up >= 0 else typed
+
+    def searched(self) -> Options:
+        """What a schedule that searches within a limit is told of costs and device; nothing if it finds no order so."""
+        recipe = REGISTRY.get(self.schedule)
+        if self.limit is None or recipe is None or "memory_limit" not in recipe.options:
+            return ()
+        return () if self.options.strip() else _searched(replace(self, moves=()))
 
     def predict(self) -> Prediction:
         """What the simulator says.
@@ -179,6 +189,17 @@ class Settings:
     def links(self) -> Costs:
         """The link model of a run, which knows the size of its messages itself."""
         return Costs(latency=self.latency, bandwidth=self.bandwidth, links=self._links(), sharing=self.sharing)
+
+
+@lru_cache(maxsize=8)
+def _searched(settings: Settings) -> Options:
+    point = Point(settings.schedule, settings.n_ranks, settings.n_micro_batches, settings.n_chunks)
+    try:
+        told = tuple(search_options(point, settings.share(), settings.limit).items())
+        _program(*point, told)
+    except ScheduleError:
+        return ()  # the picture then shows by how much it is too much
+    return told
 
 
 def _one_of(count: int, which: int, factor: float) -> float | list[float]:

@@ -38,20 +38,29 @@ function drawLines(pen, scales, state) {
     }
   }
   pen.globalAlpha = 1;
+  if (limit) nameLimit(pen, scales, limit, themeOf(state));
 }
 
 // What a device has: what lies above does not fit. The line is the theme's, for ranks have the colours.
-function drawLimit(pen, scales, { level, text }, theme) {
-  const y = Math.round(scales.y(level)), below = y < TALLEST_TICK;
+function drawLimit(pen, scales, { level }, theme) {
+  const y = Math.round(scales.y(level));
   pen.fillStyle = theme.text;
   pen.globalAlpha = 0.1;
   pen.fillRect(0, 0, scales.width, y);
   pen.globalAlpha = 1;
   pen.fillRect(0, y - 1, scales.width, 2);
+}
+
+function nameLimit(pen, scales, { level, text }, theme) {
+  const y = Math.round(scales.y(level)), place = [scales.width - 6, y < TALLEST_TICK ? y + 9 : y - 8];
   pen.font = FONT;
   pen.textAlign = "right";
   pen.textBaseline = "middle";
-  pen.fillText(text, scales.width - 6, below ? y + 9 : y - 8);
+  pen.lineWidth = 3;
+  pen.strokeStyle = theme.paper;
+  pen.fillStyle = theme.text;
+  pen.strokeText(text, ...place);
+  pen.fillText(text, ...place);
 }
 
 // What each line says at a place of the lower plot, as text; "" outside of all.
