@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from tests.browser.conftest import browser, lab, server, write_notebook  # noqa: F401  fixtures
+from tests.browser.fixtures import write_notebook
 from tests.browser.lab import Lab
 
 
 @pytest.mark.benchmark
-def test_first_picture(lab: Lab) -> None:  # noqa: F811
+def test_first_picture(lab: Lab) -> None:
     seconds = []
     for turn in range(3):
         write_notebook(lab.folder, f"first{turn}.ipynb", ["import explorer as ex\nex.explore(run_on_change=False)"])
@@ -28,7 +28,7 @@ def test_first_picture(lab: Lab) -> None:  # noqa: F811
 
 
 @pytest.mark.benchmark
-def test_frames_of_a_run(lab: Lab) -> None:  # noqa: F811
+def test_frames_of_a_run(lab: Lab) -> None:
     cell = "import explorer as ex\nex.explore(n_steps=300, run_on_change=False)"
     write_notebook(lab.folder, "frames.ipynb", [cell])
     page = lab.open("frames.ipynb")

@@ -9,7 +9,6 @@ import pytest
 import explorer as ex
 from explorer.widgets.page import picture_page
 from explorer.widgets.picture import Frame, Picture
-from tests.browser.conftest import browser  # noqa: F401  fixture
 
 # marks when the columns are there, and when they have been painted
 _WATCH = """
@@ -36,7 +35,7 @@ _MOVE = """async () => {
 
 
 @pytest.mark.benchmark
-def test_a_million_bars_are_painted_within_a_second_and_move_at_thirty_frames(browser, table, tmp_path) -> None:  # noqa: F811
+def test_a_million_bars_are_painted_within_a_second_and_move_at_thirty_frames(browser, table, tmp_path) -> None:
     n_ranks, n_micro_batches = 64, 8192
     trace = ex.simulate(ex.schedule("1f1b", n_ranks=n_ranks, n_micro_batches=n_micro_batches))
     picture = Picture(threading.RLock())

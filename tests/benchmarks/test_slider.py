@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from tests.browser.conftest import browser, lab, server, write_notebook  # noqa: F401  fixtures
+from tests.browser.fixtures import write_notebook
 from tests.browser.lab import Lab
 
 # the time from the key to the paint of the next frame, seen by the page itself
@@ -31,7 +31,7 @@ _PRESS = """key => new Promise(resolve => {
     ],
 )
 def test_slider_to_paint(
-    lab: Lab,  # noqa: F811
+    lab: Lab,
     n_ranks: int,
     n_micro_batches: int,
     latency: float,
