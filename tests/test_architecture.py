@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,10 +44,12 @@ class Arrow(NamedTuple):
     typing_only: bool  # under `if TYPE_CHECKING:`
 
 
-def arrows(root: Path) -> list[Arrow]:
-    """Every import of every module under `root`, the package's folder."""
+@cache
+def arrows(root: Path) -> tuple[Arrow, ...]:
+    """Every import of every module under `root`, the package's folder, which is read once."""
     files = {_module(path, root): path for path in sorted(root.rglob("*.py"))}
-    return [arrow for name, path in files.items() for arrow in _arrows_of(name, ast.parse(path.read_text()), files)]
+    trees = {name: ast.parse(path.read_text("utf-8")) for name, path in files.items()}
+    return tuple(arrow for name, tree in trees.items() for arrow in _arrows_of(name, tree, files))
 
 
 def _module(path: Path, root: Path) -> str:
@@ -70,7 +73,9 @@ def _imports(node: ast.AST, deferred: bool = False, typing_only: bool = False) -
         if isinstance(child, (ast.Import, ast.ImportFrom)):
             yield child, deferred, typing_only
             continue
-        within = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        if isinstance(child, ast.expr):
+            continue  # an import is a statement
+        within = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
         guarded = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
         yield from _imports(child, deferred or within, typing_only or guarded)
 
