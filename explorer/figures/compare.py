@@ -15,6 +15,7 @@ from explorer.figures.timeline import (
     MODEBAR,
     TimelineInfo,
     lane_axis,
+    lane_height,
     time_axis,
     timeline_info,
     timeline_traces,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 _MOST = 8  # traces that a screen shows at once
-_LANE, _TALLEST, _LOWEST = 34, 1000, 6  # pixels of a lane, of all, and of a lane at least
+_TALLEST, _LOWEST = 1000, 6  # pixels of all lanes, and of a lane at least
 _CAPTION, _TOP, _BOTTOM = 30, 96, 48  # pixels
 _SAME = 5e-4  # shares below which makespans are called equal
 
@@ -104,7 +105,12 @@ def compare_info(*traces: Trace, names: Sequence[str] | None = None, step: int |
     clock = next((one.clock for one in steps if one.clock != "simulated"), "simulated")
     unit = time_unit(max(makespans), clock)
     panels = [
-        Panel(name, _caption(one, unit), timeline_info(one)._replace(unit=unit, steps=[]), one.makespan)
+        Panel(
+            name,
+            _caption(one, unit),
+            timeline_info(one, span=max(makespans))._replace(unit=unit, steps=[]),
+            one.makespan,
+        )
         for name, one in zip(called, steps, strict=True)
     ]
     which = "" if all(len(trace.steps) == 1 for trace in traces) else _which(step)
@@ -172,7 +178,7 @@ def _which(step: int | None) -> str:
 def _heights(info: CompareInfo) -> list[int]:
     """Pixels that each panel's lanes take."""
     n_lanes = sum(panel.bars.n_ranks for panel in info.panels)
-    lane = int(np.clip(_TALLEST / n_lanes, _LOWEST, _LANE))
+    lane = int(np.clip(_TALLEST / n_lanes, _LOWEST, max(lane_height(panel.bars) for panel in info.panels)))
     return [max(lane * panel.bars.n_ranks, 24) for panel in info.panels]
 
 

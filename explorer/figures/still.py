@@ -12,20 +12,21 @@ import numpy.typing as npt
 
 from explorer.core import Kind, Trace
 from explorer.core.events import Stream
+from explorer.figures.lanes import Share, shared_lanes
 from explorer.figures.palette import EITHER, KIND_COLORS, KIND_INKS, KIND_LETTERS, KIND_TITLES
 from explorer.figures.units import Unit, time_unit
 from explorer.figures.words import check_trace, title_of
 
 _LEFT, _TOP, _WIDTH, _BELOW = 64.0, 50.0, 900.0, 34.0  # pixels
-_TALLEST = 640.0  # of all lanes
+_LANE, _SHARED, _TALLEST = 34.0, 10.0, 640.0  # of a lane, more for each further bar that shares it, of all lanes
 _MOST_BARS = 2500  # drawn one by one; of more, what share of each pixel column they cover
-_LETTER = 9.0  # pixels that a letter needs
+_LETTER, _READABLE = 9.0, 11.0  # pixels that a letter needs, and how high its bar is at least
 
 Floats = npt.NDArray[np.float64]
 
 
 def still_timeline(trace: Trace) -> str:
-    """The timeline of `trace` as SVG that is readable on light and dark pages, some tens of kilobytes at any size.
+    """The timeline of `trace` as SVG that is readable on light and dark pages, and small however many bars it has.
 
     Args:
         trace: any. Messages are left out.
@@ -39,14 +40,15 @@ def still_timeline(trace: Trace) -> str:
         '<svg'
     """
     trace = check_trace(trace, function="still_timeline")
-    lane = min(34.0, _TALLEST / trace.n_ranks)
+    share = shared_lanes(trace.events)
+    lane = min(_LANE + _SHARED * (share.parts.max(initial=1) - 1), _TALLEST / trace.n_ranks)
     height = _TOP + lane * trace.n_ranks + _BELOW
     begin, end = _span(trace)
     unit = time_unit(end - begin, trace.clock)
     parts = [*_heading(trace), *_lane_names(trace.n_ranks, lane), *_times(begin, end, unit, height)]
     computing = trace.events.stream == Stream.COMPUTE
     few = int(computing.sum()) <= _MOST_BARS
-    parts += _bars(trace, lane, begin, end) if few else [_raster(trace, lane, begin, end)]
+    parts += _bars(trace, share, lane, begin, end) if few else _raster(trace, share, lane, begin, end)
     size = f'viewBox="0 0 {_LEFT + _WIDTH + 24:g} {height:g}" width="100%"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif">{"".join(parts)}</svg>'
 
@@ -92,7 +94,7 @@ def _times(begin: float, end: float, unit: Unit, height: float) -> list[str]:
     return [*texts, _text(_LEFT + _WIDTH / 2, y + 15, f"time, {unit.name}" if unit.name else "time", anchor="middle")]
 
 
-def _bars(trace: Trace, lane: float, begin: float, end: float) -> list[str]:
+def _bars(trace: Trace, share: Share, lane: float, begin: float, end: float) -> list[str]:
     """A path a kind, and letters where there is room."""
     events, scale = trace.events, _WIDTH / (end - begin)
     parts, letters = [], []
@@ -100,41 +102,57 @@ def _bars(trace: Trace, lane: float, begin: float, end: float) -> list[str]:
         rows = np.flatnonzero((events.kind == kind) & (events.stream == Stream.COMPUTE))
         left = _LEFT + (events.start[rows] - begin) * scale
         width = np.maximum((events.end - events.start)[rows] * scale, 0.5)
-        top = _TOP + (events.rank[rows] + 0.1) * lane
-        columns = zip(left.tolist(), top.tolist(), width.tolist(), events.micro_batch[rows].tolist(), strict=True)
+        high = 0.8 * lane / share.parts[rows]
+        top = _TOP + (events.rank[rows] + 0.1) * lane + share.above[rows] * high
+        numbers = events.micro_batch[rows].tolist()
         path = ""
-        for x, y, wide, micro_batch in columns:
-            path += f"M{x:.5g} {y:.5g}h{max(wide - 0.7, 0.4):.4g}v{0.8 * lane:.4g}h-{max(wide - 0.7, 0.4):.4g}z"
-            text = KIND_LETTERS[kind] + (str(micro_batch) if micro_batch >= 0 else "")
-            if wide >= _LETTER * len(text) * 0.8 and lane > 14:
-                letters.append(_text(x + wide / 2, y + 0.4 * lane, text, size=11, anchor="middle", ink=KIND_INKS[kind]))
+        for x, y, wide, tall, number in zip(*(one.tolist() for one in (left, top, width, high)), numbers, strict=True):
+            path += f"M{x:.5g} {y:.5g}h{max(wide - 0.7, 0.4):.4g}v{tall:.4g}h-{max(wide - 0.7, 0.4):.4g}z"
+            text = _fitting(KIND_LETTERS[kind], number, wide)
+            if text and tall > _READABLE:
+                letters.append(_text(x + wide / 2, y + tall / 2, text, size=11, anchor="middle", ink=KIND_INKS[kind]))
         parts.append(f'<path fill="{KIND_COLORS[kind]}" d="{path}"/>' if path else "")
     return [*parts, *letters]
+
+
+def _fitting(letter: str, number: int, wide: float) -> str:
+    """Letter and micro-batch, or the letter, or nothing: as much as there is room for."""
+    texts = [f"{letter}{number}", letter] if number >= 0 else [letter]
+    return next((text for text in texts if wide >= _LETTER * len(text) * 0.8), "")
 
 
 # ── many bars ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _raster(trace: Trace, lane: float, begin: float, end: float) -> str:
-    """A pixel a rank and pixel column, its kinds mixed by the share of time each takes."""
+def _raster(trace: Trace, share: Share, lane: float, begin: float, end: float) -> list[str]:
+    """An image a rank, a pixel a pixel column and part of its lane: kinds mixed by the share of time each takes."""
     n_columns, n_ranks = int(_WIDTH), trace.n_ranks
-    pixels = np.zeros((n_ranks, n_columns, 4))
+    n_rows = int(np.lcm.reduce(np.unique(share.parts)))  # of a rank
+    edges = np.linspace(begin, end, n_columns + 1)
+    pixels = np.zeros((n_ranks, n_rows, n_columns, 4))
     for kind in (Kind(int(code)) for code in np.unique(trace.events.kind)):
-        share = _shares(trace, kind, np.linspace(begin, end, n_columns + 1))
         red, green, blue = (int(KIND_COLORS[kind][at : at + 2], 16) for at in (1, 3, 5))
-        pixels += share[..., None] * np.array([red, green, blue, 255.0])
+        for row in range(n_rows):
+            chosen = (trace.events.kind == kind) & (row * share.parts // n_rows == share.above)
+            pixels[:, row] += _shares(trace, chosen, edges)[..., None] * np.array([red, green, blue, 255.0])
     filled = np.maximum(pixels[..., 3:] / 255.0, 1e-9)
     pixels[..., :3] /= filled
-    data = base64.b64encode(_png(np.minimum(pixels, 255.0).astype(np.uint8))).decode("ascii")
-    box = f'x="{_LEFT:g}" y="{_TOP:g}" width="{_WIDTH:g}" height="{lane * n_ranks:.5g}"'
+    lanes = np.minimum(pixels, 255.0).astype(np.uint8)
+    return [_image(rows, _TOP + (rank + 0.1) * lane, 0.8 * lane) for rank, rows in enumerate(lanes)]
+
+
+def _image(rows: npt.NDArray[np.uint8], top: float, height: float) -> str:
+    """(n_rows, n_columns, 4) across the picture, each pixel with sharp edges."""
+    data = base64.b64encode(_png(rows)).decode("ascii")
+    box = f'x="{_LEFT:g}" y="{top:.5g}" width="{_WIDTH:g}" height="{height:.4g}" style="image-rendering:pixelated"'
     return f'<image {box} preserveAspectRatio="none" href="data:image/png;base64,{data}"/>'
 
 
-def _shares(trace: Trace, kind: Kind, edges: Floats) -> Floats:
-    """(n_ranks, n_columns) the share of each column that a rank spends on `kind`."""
+def _shares(trace: Trace, chosen: npt.NDArray[np.bool_], edges: Floats) -> Floats:
+    """(n_ranks, n_columns) the share of each column that a rank spends on what is `chosen` and computes."""
     events = trace.events
     found = np.zeros((trace.n_ranks, len(edges) - 1))
-    rows = np.flatnonzero((events.kind == kind) & (events.stream == Stream.COMPUTE))
+    rows = np.flatnonzero(chosen & (events.stream == Stream.COMPUTE))
     for rank in np.unique(events.rank[rows]).tolist():
         mine = rows[events.rank[rows] == rank]
         start, end = np.sort(events.start[mine]), np.sort(events.end[mine])

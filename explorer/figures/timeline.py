@@ -6,10 +6,11 @@ import html
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from explorer.core import Kind, Mark, Trace
-from explorer.core.events import Stream
+from explorer.core import Mark, Trace
+from explorer.figures.bars import Bars, bars_of
+from explorer.figures.columns import packed, short_times, small_integers
+from explorer.figures.hover import hover
 from explorer.figures.palette import EITHER, KIND_COLORS, KIND_INKS, KIND_LETTERS, KIND_TITLES
 from explorer.figures.units import Unit, time_unit
 from explorer.figures.words import check_predicted, check_trace, title_of
@@ -17,34 +18,10 @@ from explorer.figures.words import check_predicted, check_trace, title_of
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-MOST_LETTERED = 3000  # bars; with more there is no room for text, and it would only make the file large
-_WIDTH = 900.0  # pixels that a timeline is about wide
-_LETTER, _NUMBERED, _STAGED = 10.0, 20.0, 32.0  # pixels that "F", "F12" and "3F12" need
-_LANE, _TALLEST = 34, 900  # pixels
-_MOST_LETTERED_RANKS = 48  # with more, a lane is too low for text
+_LANE, _SHARED, _TALLEST = 34, 16, 900  # pixels of a lane, more for each further bar that shares it, of all lanes
+_THIN = 0.09  # of a lane, height of a message
 _SEAM = "rgba(255,255,255,0.6)"  # between bars of one colour; seen on light and dark pages
 MODEBAR = {"bgcolor": "rgba(0,0,0,0)", "color": EITHER.text, "remove": ["select2d", "lasso2d"]}
-
-
-class Bars(NamedTuple):
-    """Bars of one kind; all columns (n,).
-
-    Attributes:
-        kind: of all of them.
-        lane: float64, rank they are drawn on, and a little more for what is drawn below it.
-        stage, micro_batch: int32, −1 = does not apply.
-        start, duration, wait: float64, seconds.
-        text: str, what is written in each; empty where there is no room for any.
-    """
-
-    kind: Kind
-    lane: npt.NDArray[np.float64]
-    stage: npt.NDArray[np.int32]
-    micro_batch: npt.NDArray[np.int32]
-    start: npt.NDArray[np.float64]
-    duration: npt.NDArray[np.float64]
-    wait: npt.NDArray[np.float64]
-    text: list[str]
 
 
 class TimelineInfo(NamedTuple):
@@ -93,8 +70,17 @@ def timeline(trace: Trace, *, predicted: Trace | None = None) -> go.Figure:
     return figure
 
 
-def timeline_info(trace: Trace, *, predicted: Trace | None = None) -> TimelineInfo:
-    """What `timeline` shows, as numbers and texts."""
+def timeline_info(trace: Trace, *, predicted: Trace | None = None, span: float | None = None) -> TimelineInfo:
+    """What `timeline` shows, as numbers and texts.
+
+    Args:
+        trace: what happened.
+        predicted: what was to happen.
+        span: seconds that the time axis holds; None for what the longer of the two takes.
+
+    Raises:
+        InputError: if `trace` or `predicted` is not a Trace, or they differ in their ranks.
+    """
     trace = check_trace(trace, function="timeline")
     predicted = check_predicted(predicted, trace, function="timeline")
     shown = trace if len(trace.events) or predicted is None else predicted
@@ -104,8 +90,8 @@ def timeline_info(trace: Trace, *, predicted: Trace | None = None) -> TimelineIn
         _subtitle(trace, predicted, unit),
         trace.n_ranks,
         unit,
-        _bars_of(trace, _span(trace, predicted)),
-        [] if predicted is None else [bars._replace(text=[]) for bars in _bars_of(predicted, np.inf)],
+        bars_of(trace, _span(trace, predicted) if span is None else span),
+        [] if predicted is None else [bars._replace(text=[]) for bars in bars_of(predicted, np.inf)],
         _steps(trace),
         tuple(mark._replace(text=html.escape(mark.text)) for mark in trace.marks),
     )
@@ -139,9 +125,15 @@ def timeline_layout(info: TimelineInfo) -> dict[str, Any]:
     }
 
 
+def lane_height(info: TimelineInfo) -> int:
+    """Pixels of a lane in which letters can be read, if there is room for such lanes."""
+    parts = max((int(bars.share.parts.max(initial=1)) for bars in (*info.bars, *info.predicted)), default=1)
+    return _LANE + _SHARED * (parts - 1)
+
+
 def lanes_height(info: TimelineInfo) -> int:
     """Pixels that the lanes take."""
-    return int(np.clip(_LANE * info.n_ranks, 120, _TALLEST))
+    return int(np.clip(lane_height(info) * info.n_ranks, 120, _TALLEST))
 
 
 def time_axis(unit: Unit) -> dict[str, Any]:
@@ -193,59 +185,16 @@ def _steps(trace: Trace) -> list[tuple[int, float]]:
     return list(zip(number.tolist(), start.tolist(), strict=True))
 
 
-def _bars_of(trace: Trace, span: float) -> list[Bars]:
-    """A trace's bars by kind; text where they are long enough for it, if the whole is `span` seconds long."""
-    events = trace.events
-    lettered = len(events) <= MOST_LETTERED and trace.n_ranks <= _MOST_LETTERED_RANKS and np.isfinite(span)
-    found = []
-    for kind in (Kind(int(code)) for code in np.unique(events.kind)):
-        rows = np.flatnonzero(events.kind == kind)
-        below = np.where(events.stream[rows] == Stream.COMPUTE, 0.0, 0.44)
-        bars = Bars(
-            kind,
-            np.asarray(events.rank[rows] + below, np.float64),
-            events.stage[rows],
-            events.micro_batch[rows],
-            events.start[rows],
-            events.end[rows] - events.start[rows],
-            events.wait[rows],
-            [],
-        )
-        writes = lettered and not below.any() and span > 0
-        found.append(bars._replace(text=_texts(bars, _WIDTH / span, trace)) if writes else bars)
-    return found
-
-
-def _texts(bars: Bars, pixels_per_second: float, trace: Trace) -> list[str]:
-    """As much of stage, letter and micro-batch as fits; the stage only where a rank has several."""
-    letter = KIND_LETTERS[bars.kind]
-    staged = trace.program.n_stages > trace.n_ranks
-    texts = []
-    widths = (bars.duration * pixels_per_second).tolist()
-    for width, stage, micro_batch in zip(widths, bars.stage.tolist(), bars.micro_batch.tolist(), strict=True):
-        number = "" if micro_batch < 0 else str(micro_batch)
-        if staged and width >= _STAGED:
-            texts.append(f"{stage}{letter}{number}")
-        elif width >= _NUMBERED:
-            texts.append(f"{letter}{number}")
-        else:
-            texts.append(letter if width >= _LETTER else "")
-    return texts if any(texts) else []
-
-
 def _trace(info: TimelineInfo, bars: Bars, *, faint: bool, legend: bool) -> go.Bar:
     import plotly.graph_objects as go
 
     factor = info.unit.factor
-    thin = bool(len(bars.lane)) and bool(bars.lane[0] % 1)
-    duration = np.asarray(bars.duration * factor, np.float32)
     high = 0.94 if faint else 0.62 if info.predicted else 0.78
     return go.Bar(
         orientation="h",
-        base=_short(bars.start * factor, duration),
-        x=duration,
-        y=bars.lane.astype(np.float32) if thin else bars.lane.astype(np.uint16),
-        width=0.09 if thin else high,
+        base=packed(short_times(bars.start * factor, bars.duration * factor)),
+        x=np.asarray(bars.duration * factor, np.float32),
+        **_across(bars, high),
         name=f"{KIND_LETTERS[bars.kind]} {KIND_TITLES[bars.kind]}",
         legendgroup=bars.kind.name,
         showlegend=legend,
@@ -256,30 +205,19 @@ def _trace(info: TimelineInfo, bars: Bars, *, faint: bool, legend: bool) -> go.B
         insidetextanchor="middle",
         textangle=0,
         insidetextfont={"color": KIND_INKS[bars.kind], "size": 11},
-        # hover needs no more digits than float32 has, and the file is half as large
-        customdata=np.stack([bars.stage, bars.micro_batch, duration, bars.wait * factor], axis=1).astype(np.float32),
-        hovertemplate=_hover(bars.kind, info.unit, faint=faint),
+        **hover(bars, info.unit, faint=faint),
     )
 
 
-def _short(
-    start: npt.NDArray[np.float64], duration: npt.NDArray[np.float32]
-) -> npt.NDArray[np.float32] | npt.NDArray[np.float64]:
-    """Half the bytes where that moves no bar by more than a hundredth of the shortest."""
-    shortest = float(duration[duration > 0].min(initial=np.inf))
-    short = start.astype(np.float32)
-    return short if float(np.abs(short - start).max(initial=0.0)) < shortest / 100 else start
-
-
-def _hover(kind: Kind, unit: Unit, *, faint: bool) -> str:
-    name = f" {unit.name}" if unit.name else ""
-    micro_batch = "" if kind in (Kind.G, Kind.U) else ", micro-batch %{customdata[1]:d}"
-    return (
-        f"<b>{KIND_LETTERS[kind]} {KIND_TITLES[kind]}</b>{' (predicted)' if faint else ''}<br>"
-        f"stage %{{customdata[0]:d}}{micro_batch}<br>"
-        f"start %{{base:.6~g}}{name}<br>takes %{{customdata[2]:.4~g}}{name}<br>"
-        f"waited %{{customdata[3]:.4~g}}{name}<extra></extra>"
-    )
+def _across(bars: Bars, high: float) -> dict[str, Any]:
+    """Where each bar is across its lane, if one that has a lane for itself is `high` lanes high."""
+    if bars.share.parts.max(initial=1) > 1:
+        middle, height = bars.lane + high * bars.share.middle(), high / bars.share.parts
+        return {"y": middle.astype(np.float32), "width": height.astype(np.float32)}
+    ranks = np.floor(bars.lane)
+    below = float((bars.lane - ranks).max(initial=0.0))
+    place = {"y": small_integers(ranks), "width": _THIN if below else high}
+    return {**place, "offset": below - _THIN / 2} if below else place
 
 
 def _moments(info: TimelineInfo) -> go.Scatter:

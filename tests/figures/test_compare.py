@@ -9,6 +9,7 @@ from explorer.core import Kind
 from explorer.figures.compare import compare_info, makespans_in_words
 from explorer.figures.compare_residuals import difference_in_words, residual_info
 from explorer.figures.units import Unit
+from tests.figures.test_timeline import unpacked
 
 SECONDS, PLAIN = Unit("s", 1.0), Unit("", 1.0)
 
@@ -45,7 +46,7 @@ def test_gpipe_and_1f1b_take_equally_long():
 def test_compare_puts_traces_on_one_axis_each_begun_at_zero():
     figure = ex.compare(simulated(), late(simulated("zb_h1"), 100))
     assert {trace.xaxis for trace in figure.data} == {None}
-    assert min(trace.base.min() for trace in figure.data) == 0
+    assert min(unpacked(trace.base).min() for trace in figure.data) == 0
     panels = {trace.yaxis for trace in figure.data}
     assert panels == {"y", "y2"} or panels == {"y1", "y2"}
     assert figure.layout.yaxis.domain[0] > figure.layout.yaxis2.domain[1]

@@ -7,13 +7,14 @@ import dataclasses
 import io
 import re
 import xml.etree.ElementTree as ET
+import zlib
 
 import numpy as np
 import pytest
 
 import explorer as ex
 from explorer.figures.still import _png, _shares
-from tests.figures.test_timeline import simulated
+from tests.figures.test_timeline import simulated, together
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -30,14 +31,52 @@ def test_a_small_trace_has_a_rectangle_and_a_text_for_each_bar():
 def test_a_large_trace_is_a_raster_of_some_kilobytes():
     text = ex.still_timeline(simulated(n_ranks=16, n_micro_batches=256))
     assert len(text) < 60_000
-    data = base64.b64decode(re.search(r"base64,([^\"]+)", text).group(1))
+    images = [base64.b64decode(data) for data in re.findall(r"base64,([^\"]+)", text)]
+    assert [size(data) for data in images] == [(900, 1)] * 16  # a pixel high each, as no bars share a lane
+
+
+def size(data):
     assert data.startswith(b"\x89PNG")
-    assert int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big") == (900, 16)
+    return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+
+
+def test_what_runs_together_shares_a_lane_in_bars_and_in_the_raster():
+    root = ET.fromstring(ex.still_timeline(together()))
+    forward, backward = (box(path.get("d")) for path in root.iter(f"{SVG}path"))
+    # F0 alone, F1 above B0, B1 alone: tops and heights of each kind's two bars
+    (whole, _), (upper, half) = forward[0], forward[1]
+    assert forward == [(whole, 2 * half), (upper, half)]
+    assert backward == [(upper + half, half), (whole, 2 * half)]
+    assert whole == upper
+
+    many = ex.still_timeline(ex.simulate(ex.schedule("dualpipev", n_ranks=2, n_micro_batches=700)))
+    data = base64.b64decode(re.findall(r"base64,([^\"]+)", many)[1])
+    assert size(data) == (900, 2)
+    content = data.index(b"IDAT")
+    lines = zlib.decompress(data[content + 4 : content + 4 + int.from_bytes(data[content - 4 : content], "big")])
+    above, below = np.frombuffer(lines, np.uint8).reshape(2, 1 + 4 * 900)[:, 1 + 4 * 450 : 5 + 4 * 450].tolist()
+    assert above[:3] == [10, 110, 189]  # F
+    assert below[:3] == [201, 79, 10]  # B
+
+
+def box(path):
+    return [(float(top), float(height)) for top, height in re.findall(r"M\S+ ([\d.]+)h\S+?v([\d.]+)h", path)]
+
+
+def test_letters_are_written_as_far_as_there_is_room():
+    def texts(n_micro_batches):
+        root = ET.fromstring(ex.still_timeline(simulated(n_micro_batches=n_micro_batches)))
+        return {text.text for text in root.iter(f"{SVG}text")}
+
+    assert {"F9", "B9"} <= texts(10)  # 27 and 54 pixels
+    assert {"F", "B24"} <= texts(25)  # 12 and 23 pixels
+    assert not {"F", "F1", "B", "B1"} & texts(120)  # 2 and 5 pixels
 
 
 def test_shares_of_a_pixel_column_are_what_runs_there():
     # rank 0  F0 F1 .  .  B0 B0 F2 B1 B1 .  B2 B2
-    shares = _shares(simulated(), ex.Kind.F, np.array([0.0, 1.5, 6.5, 12.0]))
+    trace = simulated()
+    shares = _shares(trace, trace.events.kind == ex.Kind.F, np.array([0.0, 1.5, 6.5, 12.0]))
     assert shares[0] == pytest.approx([1.0, 1.0 / 5, 0.5 / 5.5])
 
 

@@ -1,5 +1,6 @@
 """What the timeline shows, as numbers and texts; not pixels."""
 
+import base64
 import dataclasses
 import json
 
@@ -23,6 +24,25 @@ def measured(trace, n_steps=1, clock="virtual"):
         columns = {**trace.events.columns(), "start": trace.events.start + shift, "end": trace.events.end + shift}
         steps.append(ex.Events.of(**{**columns, "step": step}))
     return ex.Trace(ex.Events.concatenate(*steps), trace.program, clock=clock)
+
+
+def together():
+    """F0 from 0 to 1, F1 and B0 together from 1 to 3, B1 from 3 to 5, on one rank."""
+    program = ex.schedule("1f1b", n_ranks=1, n_micro_batches=2)
+    events = ex.Events.of(
+        kind=(ex.Kind.F, ex.Kind.F, ex.Kind.B, ex.Kind.B),
+        stage=0,
+        micro_batch=(0, 1, 0, 1),
+        start=(0.0, 1.0, 1.0, 3.0),
+        end=(1.0, 3.0, 3.0, 5.0),
+    )
+    return ex.Trace(events, program)
+
+
+def unpacked(column):
+    """A column as plotly writes it, read back."""
+    values = np.frombuffer(base64.b64decode(column["bdata"]), column["dtype"])
+    return values.reshape([int(n) for n in column.get("shape", str(len(values))).split(",")])
 
 
 def test_timeline_has_a_bar_for_every_action():
@@ -65,6 +85,49 @@ def test_timeline_writes_less_into_bars_that_are_narrower():
     assert texts(1000) == [[], []]
 
 
+def test_what_runs_together_is_drawn_one_above_the_other():
+    forward, backward = ex.timeline(together()).data  # one trace a kind still
+    high = 0.78
+    assert forward.width.tolist() == pytest.approx([high, high / 2])
+    assert backward.width.tolist() == pytest.approx([high / 2, high])
+    assert forward.y.tolist() == pytest.approx([0, -high / 4])  # the lanes' axis goes down
+    assert backward.y.tolist() == pytest.approx([high / 4, 0])
+    assert [*forward.text, *backward.text] == ["F0", "F1", "B0", "B1"]
+
+
+def test_lanes_are_higher_where_bars_share_them():
+    alone = ex.simulate(ex.schedule("dualpipev", n_ranks=4, n_micro_batches=8), ex.Costs())
+    assert ex.timeline(alone).layout.height - ex.timeline(simulated(n_ranks=4)).layout.height == 4 * 16
+    assert [bar.legendgroup for bar in ex.timeline(alone).data] == ["F", "B", "I", "W"]
+
+
+def test_a_prediction_behind_shares_its_lanes_too():
+    faint, _, solid, _ = ex.timeline(together(), predicted=together()).data
+    assert faint.width.tolist() == pytest.approx([0.94, 0.47])
+    assert solid.width.tolist() == pytest.approx([0.62, 0.31])
+
+
+def test_times_lose_nothing_that_an_enlargement_could_show():
+    costs = {"forward": 0.0123, "backward": 0.0311, "latency": 1e-5}
+    trace = simulated(n_ranks=4, n_micro_batches=512, **costs)
+    info = timeline_info(trace)
+    for drawn, bars in zip(timeline_traces(info), info.bars, strict=True):
+        start = unpacked(drawn.base)
+        assert np.abs(start - bars.start * info.unit.factor).max() <= 1e-6 * bars.duration.min() * info.unit.factor
+        assert drawn.x == pytest.approx(bars.duration * info.unit.factor, rel=1e-7)
+
+
+def test_what_is_told_of_a_bar_is_its_own():
+    info = timeline_info(simulated(n_ranks=2, forward=(1.0, 3.0)))
+    forward, _ = timeline_traces(info)
+    assert "stage %{customdata[0]:d}, micro-batch %{customdata[1]:d}" in forward.hovertemplate
+    assert forward.customdata.tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    assert "takes %{hovertext[0]:.4~g}<br>waited %{hovertext[1]:.4~g}" in forward.hovertemplate
+    assert unpacked(forward.hovertext)[:, 0].tolist() == [1, 1, 1, 3, 3, 3]
+    assert unpacked(forward.hovertext)[:, 1].tolist() == info.bars[0].wait.tolist()
+    assert "takes 2<br>waited 0<" in timeline_traces(timeline_info(together()))[1].hovertemplate  # the same for both
+
+
 def test_timeline_names_the_stage_where_a_rank_has_several():
     program = ex.schedule("interleaved_1f1b", n_ranks=2, n_micro_batches=2)
     assert "2F1" in timeline_info(ex.simulate(program)).bars[0].text
@@ -94,7 +157,7 @@ def test_times_have_the_unit_that_fits(seconds, clock, name, start):
     trace = measured(simulated(forward=seconds), clock=clock)
     figure = ex.timeline(trace)
     assert figure.layout.xaxis.title.text == (f"time ({name})" if name else "time")
-    assert figure.data[1].base[0] == pytest.approx(start)
+    assert unpacked(figure.data[1].base)[0] == pytest.approx(start)
 
 
 def test_steps_are_marked_where_they_begin():
