@@ -13,11 +13,13 @@ from typing import Any
 import anywidget
 import ipywidgets
 import numpy as np
+import numpy.typing as npt
 import traitlets
 
 from explorer.errors import ExplorerError, InputError
 from explorer.figures.sweep import best_in_words
 from explorer.figures.sweep_cells import AXES, VALUES, Cells, cells_of
+from explorer.figures.units import bytes_unit
 from explorer.planner import Outcome, sweep_outcomes
 from explorer.planner.sweep import to_frame
 from explorer.schedules import REGISTRY
@@ -28,7 +30,7 @@ from explorer.widgets.settings import Settings
 _BROWSER = pathlib.Path(__file__).parent / "browser"
 _PAUSE = 0.15  # seconds between two pictures of an unfinished sweep
 _BEGIN = ("gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_v")
-_SHOWN = ("bubble_ratio", "makespan", "seconds_per_micro_batch", "peak_in_flight", "messages")
+_SHOWN = ("bubble_ratio", "makespan", "seconds_per_micro_batch", "peak_bytes", "peak_in_flight", "messages")
 _MOST_POINTS = 2000
 
 
@@ -36,8 +38,9 @@ class SweepTable(anywidget.AnyWidget):
     """The table; it knows cells, not schedules.
 
     Attributes:
-        cells: `rows`, `columns` and `across`, their names; `title`; `text`, `told` and `shade`, by row and column,
-            the last from 0 (the least) to 1, or None for what does not count; `best`, row and column, or None.
+        cells: `rows`, `columns` and `across`, their names; `title`; `text`, `told`, `over` and `shade`, by row and
+            column: `over`, whether a rank's device has too little memory; `shade` from 0 (the least) to 1, or None for
+            what does not count; `best`, row and column, or None; `key`, what the signs mean.
         chosen: row and column of the cell last clicked, and how many clicks there have been.
     """
 
@@ -126,7 +129,8 @@ class SweepPanel(ipywidgets.VBox):  # type: ignore[misc]
         sizes = {"n_ranks": asked.n_ranks, "n_micro_batches": asked.n_micro_batches, "n_chunks": None}
         sizes[self.over.value] = counts  # type: ignore[assignment]
         share: Any = replace(asked, late_action="").share()
-        return sweep_outcomes(chosen, **sizes, costs=share), len(chosen) * len(counts)  # type: ignore[arg-type]
+        found = sweep_outcomes(chosen, **sizes, costs=share, memory_limit=asked.limit)  # type: ignore[arg-type]
+        return found, len(chosen) * len(counts)
 
     def _follow(self, outcomes: Iterator[Outcome], total: int) -> None:
         found: list[Outcome] = []
@@ -159,7 +163,9 @@ class SweepPanel(ipywidgets.VBox):  # type: ignore[misc]
             return
         over = next((name for name in (over, *AXES) if name != "schedule" and frame[name].nunique() > 1), over)
         self._cells = cells_of(frame, x=over, y="schedule", value=self.value.value, memory_limit=None)
-        self.table.cells = _as_dict(self._cells)
+        drawn = _as_dict(self._cells, self._asked.limit if self._asked else None)
+        unknown = self.value.value == "peak_bytes" and not frame["peak_bytes"].any()
+        self.table.cells = _without_bytes(drawn) if unknown else drawn
 
     def _open(self, row: int, column: int) -> None:
         """Hand over the settings behind a cell."""
@@ -197,8 +203,9 @@ def read_counts(text: str) -> list[int]:
     return sorted(set(found))
 
 
-def _as_dict(cells: Cells) -> dict[str, Any]:
+def _as_dict(cells: Cells, memory_limit: float | None) -> dict[str, Any]:
     """The cells as the browser reads them."""
+    over = ~cells.counts & np.isfinite(cells.number)  # it exists, and yet does not count
     counted = np.where(cells.counts, cells.number, np.nan)
     low, high = (
         float(end(counted, initial=start, where=cells.counts)) for end, start in ((np.min, np.inf), (np.max, -np.inf))
@@ -214,8 +221,31 @@ def _as_dict(cells: Cells) -> dict[str, Any]:
             [told.replace("<br>", "\n").replace("<b>", "").replace("</b>", "") for told in line] for line in cells.hover
         ],
         "shade": [[None if np.isnan(one) else one for one in line] for line in shade.tolist()],
+        "over": over.tolist(),
+        "key": _key(over, memory_limit),
         "best": None if cells.best is None else list(cells.best),
     }
+
+
+def _without_bytes(drawn: dict[str, Any]) -> dict[str, Any]:
+    """The cells where no bytes are known, which are not 0."""
+    rows = drawn["text"]
+    told = "peak memory of a rank · no bytes are known: type Activations or Parameters under Memory, and sweep again"
+    return {
+        **drawn,
+        "text": [["–"] * len(row) for row in rows],
+        "shade": [[None] * len(row) for row in rows],
+        "best": None,
+        "title": told,
+    }
+
+
+def _key(over: npt.NDArray[np.bool_], memory_limit: float | None) -> str:
+    """What struck cells mean, where there are any."""
+    if memory_limit is None or not over.any():
+        return ""
+    many = "1 cell needs" if over.sum() == 1 else f"{over.sum()} cells need"
+    return f"Struck out: {many} more than the {bytes_unit(memory_limit).show(memory_limit)} of a rank's device"
 
 
 def _escaped(text: str) -> str:

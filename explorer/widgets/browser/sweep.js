@@ -1,13 +1,14 @@
 // A sweep as a table of buttons: a colour and a number each, why it is not there as its title; a click opens it.
 
 function cell(model, row, column) {
-  const { text, shade, told, best } = model.get("cells");
+  const { text, shade, told, best, over } = model.get("cells");
   const button = document.createElement("button");
   button.textContent = text[row][column];
   button.title = told[row][column];
   button.setAttribute("aria-label", told[row][column].replaceAll("\n", ", "));
   const light = shade[row][column];
   button.classList.toggle("is-out", light === null);
+  button.classList.toggle("is-over", over[row][column]);
   button.classList.toggle("is-best", best !== null && best[0] === row && best[1] === column);
   if (light !== null) {
     button.style.background = `color-mix(in oklab, #0a6ebd ${Math.round(100 * light)}%, #e8eef5)`;
@@ -29,7 +30,7 @@ function heading(text, scope) {
 }
 
 function draw(model, el) {
-  const { rows, columns, title, across } = model.get("cells");
+  const { rows, columns, title, across, key } = model.get("cells");
   const table = document.createElement("table");
   const caption = table.createCaption();
   caption.textContent = title ?? "";
@@ -41,7 +42,9 @@ function draw(model, el) {
     line.append(heading(name, "row"));
     columns.forEach((_, column) => line.insertCell().append(cell(model, row, column)));
   });
-  el.replaceChildren(table);
+  const said = document.createElement("p");
+  said.textContent = key ?? "";
+  el.replaceChildren(table, said);
 }
 
 export default {
