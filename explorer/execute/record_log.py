@@ -3,8 +3,10 @@
     {"format":"recording","version":1,"unit":"ns","rank":0,"n_ranks":4,"schedule":"Schedule1F1B",…}
     {"clock":{"time":…,"seconds":0.0,"low":0.0,"high":0.0}}
     {"step":0,"trains":true,"begin":…,"end":…,"error":null,"actions":{…},"messages":{…},"memory":{…}}
+    {"update":{"step":0,"begin":…,"end":…,"stage":[0],"bytes":[4096]}}
 
 Times are whole nanoseconds of the rank's monotonic clock; within a step they count from its begin.
+An update is an optimizer's step, with the stages whose parameters it holds and the bytes of those.
 `explorer.io.recorded` reads them.
 """
 

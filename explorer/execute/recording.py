@@ -15,6 +15,7 @@ from explorer.core import Kind
 from explorer.core.clocks import ClockOffset
 from explorer.errors import InputError
 from explorer.execute.clocks import default_store, find_offset
+from explorer.execute.optimizer_taps import OptimizerTaps, Update
 from explorer.execute.record_log import Log, process_token
 from explorer.execute.record_memory import StepMemory
 from explorer.execute.stamps import Clock, clock_name, clock_of
@@ -35,7 +36,8 @@ def record(path: str | os.PathLike[str], schedule: Any, *, memory: bool = True) 
 
     Recorded are F, B, I, W and the gradient reduction with stage and micro-batch, sends and receives with the time
     they were waited for, and in the first step that trains the memory kept for backwards. A loss belongs to the forward
-    of the last stage. The optimizer is not seen. On CUDA, times are those of events on the stream.
+    of the last stage. An update by a torch optimizer is a U of the stages whose parameters it holds, and belongs to
+    the step that trained before it. On CUDA, times are those of events on the stream.
 
     Args:
         path: of a folder. A recording there by an earlier process is replaced; one by this process is continued.
@@ -61,7 +63,7 @@ def record(path: str | os.PathLike[str], schedule: Any, *, memory: bool = True) 
     taps = Taps(schedule, stages, recording)
     taps.check()
     recording.compare(find_offset(group, first.device))
-    with taps.listening():
+    with taps.listening(), OptimizerTaps(stages, recording).listening():
         try:
             yield log.file
         finally:
@@ -141,7 +143,8 @@ class Recording:
         self._n_steps = log.n_steps
         self._wants_memory = follow_memory and not log.n_steps
         self._memory: StepMemory | None = None
-        self._unwritten: list[_Step] = []
+        self._unwritten: list[_Step | _Update] = []
+        self._trained: int | None = None
         self._step: _Step | None = None
         self.now: Callable[[], Stamp] = clock.now
 
@@ -178,6 +181,16 @@ class Recording:
         if self._step is not None:
             self._step.parcels.append(parcel)
 
+    @property
+    def trained(self) -> int | None:
+        """The step whose gradients are there; None within a step, and before the first."""
+        return self._trained if self._step is None else None
+
+    def updated(self, update: Update) -> None:
+        """An optimizer has taken its step."""
+        self._unwritten.append(_Update(update))
+        self._write(wait=False)
+
     def stepped(self, step: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run a whole step, and write it down."""
         trains = bool(self._schedule._has_backward)  # noqa: SLF001
@@ -205,6 +218,8 @@ class Recording:
             memory.drain(len(step.actions) - 1)
             step.memory = memory.added_up()
             self._wants_memory = False
+        if step.trains:
+            self._trained = step.number if error is None else None
         self._n_steps += 1
         self._unwritten.append(step)
         self._write(wait=False)
@@ -264,6 +279,20 @@ class _Step:
                 for place, name in enumerate(("action", "at_end", "category", "stage", "micro_batch", "delta"))
             },
         }
+
+
+class _Update:
+    """What an optimizer's step has told."""
+
+    def __init__(self, update: Update) -> None:
+        self._update, self.end = update, update.end
+
+    def line(self, clock: Clock) -> dict[str, Any]:
+        """As it is written down."""
+        step, *stamps, shares = self._update
+        begin, end = clock.nanoseconds(stamps)
+        told = {"step": step, "begin": begin, "end": end, "stage": list(shares), "bytes": list(shares.values())}
+        return {"update": told}
 
 
 def _moments(parcels: Sequence[Parcel], clock: Clock, begin: int) -> list[tuple[int, int | None, int | None]]:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,24 @@ class StepLine:
     memory: Mapping[str, Ints]
 
 
+class UpdateLine(NamedTuple):
+    """An optimizer's step as one rank has it. Times are nanoseconds of the rank's own clock.
+
+    Attributes:
+        step: that it belongs to.
+        begin: of it.
+        end: of it.
+        stage: (n_stages,) whose parameters it holds.
+        bytes: (n_stages,) of those.
+    """
+
+    step: int
+    begin: int
+    end: int
+    stage: Ints
+    bytes: Ints
+
+
 @dataclass(frozen=True)
 class RankFile:
     """What one rank has recorded.
@@ -62,12 +80,14 @@ class RankFile:
         header: its first line.
         comparisons: of its clock with rank 0's; empty where the ranks could not compare theirs.
         steps: by number.
+        updates: of optimizers, in their order.
     """
 
     name: str
     header: Mapping[str, Any]
     comparisons: Sequence[Comparison]
     steps: Mapping[int, StepLine]
+    updates: Sequence[UpdateLine]
 
     @property
     def rank(self) -> int:
@@ -87,6 +107,7 @@ def read_rank_file(file: Path) -> RankFile:
     header: Mapping[str, Any] = {}
     comparisons: list[Comparison] = []
     steps: dict[int, StepLine] = {}
+    updates: list[UpdateLine] = []
     for number, line in enumerate(lines, 1):
         try:
             values = _object(line)
@@ -97,6 +118,8 @@ def read_rank_file(file: Path) -> RankFile:
             elif "step" in values:
                 step = _step(values, header)
                 steps[step.number] = step
+            elif "update" in values:
+                updates.append(_update(values["update"], header))
         except ExplorerError as error:
             error.args = (f"{file.name}, line {number}: {error}",)
             raise
@@ -104,7 +127,7 @@ def read_rank_file(file: Path) -> RankFile:
         raise InputError(f"{file.name}: a recording begins with a line about its rank; got none", argument="path")
     if unfinished:
         warnings.warn(f"{file.name}: its last line is broken off and left out; it has {len(steps)} steps", stacklevel=5)
-    return RankFile(file.name, header, comparisons, steps)
+    return RankFile(file.name, header, comparisons, steps, updates)
 
 
 def _object(line: str) -> dict[str, Any]:
@@ -161,6 +184,19 @@ def _step(values: dict[str, Any], header: Mapping[str, Any]) -> StepLine:
         _columns(messages, {"stage": 0, "micro_batch": 0, "peer": 0, "bytes": 0}, highs, _MOMENTS, begin),
         _memory(memory, highs, len(actions.get("kind", ()))),
     )
+
+
+def _update(values: object, header: Mapping[str, Any]) -> UpdateLine:
+    if not isinstance(values, dict):
+        raise unlike("update", "an object", values)
+    number = read_whole(values.get("step"), "step", low=0, high=_MOST)
+    begin = read_whole(values.get("begin"), "begin", low=0, high=_LATEST)
+    end = read_whole(values.get("end"), "end", low=begin, high=_LATEST)
+    stages = values.get("stage")
+    length = len(stages) if isinstance(stages, list) else 0
+    stage = read_column(stages, "stage", "int64", length=length, low=0, high=header["n_stages"] - 1)
+    size = read_column(values.get("bytes"), "bytes", "int64", length=length, low=0, high=2**60)
+    return UpdateLine(number, begin, end, stage, size)
 
 
 def _table(values: dict[str, Any], name: str) -> dict[str, Any]:

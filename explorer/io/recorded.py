@@ -14,6 +14,7 @@ from explorer.core.inference import inferred
 from explorer.errors import InputError, ProgramError
 from explorer.io.rank_files import PATTERN, Ints, RankFile, StepLine, read_rank_file
 from explorer.io.recorded_messages import Ends, Floats, message_events
+from explorer.io.recorded_updates import update_events
 
 _SHOWN = 3  # of what a message lists
 
@@ -37,8 +38,9 @@ def load_recording(path: Path) -> Trace:
     of_rank = [[step.moved(zero) for step in steps] for steps in times]
     compute = [_compute(step, rank) for rank, steps in enumerate(of_rank) for step in steps]
     messages = message_events(of_rank, offsets)
+    updates = [update_events(file, numbers, zero, are_several=offsets is not None) for file in files]
     memory = _memory(files, of_rank, numbers)
-    return Trace(Events.concatenate(*compute, messages), program, memory, clock="real", clock_offsets=offsets)
+    return Trace(Events.concatenate(*compute, *updates, messages), program, memory, clock="real", clock_offsets=offsets)
 
 
 # ── which files ─────────────────────────────────────────────────────────────────────────────────────────────────
