@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from explorer.cli.arguments import Commands, add_link, add_nodes, check_size, links_of, number, whole
 from explorer.cli.compare_traces import compare_files
 from explorer.cli.output import table, to_json
+from explorer.cli.sizes import add_bytes, bytes_of
 from explorer.core import Costs, RankShare
 from explorer.errors import InputError
 from explorer.figures.units import Unit, bytes_unit
@@ -35,13 +36,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--backward", type=number, metavar="S", help="seconds of a rank's backward (twice forward)")
     add_link(parser)
     add_nodes(parser)
-    for name, what in (
-        ("message", "of a message"),
-        ("activation", "that a micro-batch keeps on a rank"),
-        ("parameter", "of a rank's parameters; gradients are as large"),
-    ):
-        parser.add_argument(f"--{name}-bytes", type=number, default=0.0, metavar="B", help=f"bytes {what} (0)")
-    parser.add_argument("--memory-limit", type=number, metavar="B", help="bytes of a rank, for everything (none)")
+    add_bytes(parser, of="rank")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument("--html", metavar="FILE", help="also draw them one above the other, as one offline page")
     parser.set_defaults(command=run)
@@ -94,9 +89,7 @@ def _costs(arguments: argparse.Namespace, n_ranks: int) -> RankShare:
     return Costs.per_rank_share(
         forward=arguments.forward,
         backward=arguments.backward,
-        message_bytes=arguments.message_bytes,
-        activation_bytes=arguments.activation_bytes,
-        parameter_bytes=arguments.parameter_bytes,
+        **bytes_of(arguments),
         **links_of(arguments, n_ranks),
     )
 

@@ -43,6 +43,9 @@ def test_compare_counts_bytes_within_a_limit(capsys):
     rows = by_name(answer(capsys, "--schedules", "gpipe,1f1b", *flags))
     assert [rows[name]["peak_bytes"] for name in ("gpipe", "1f1b")] == [820, 420]
     assert [rows[name]["legal"] for name in ("gpipe", "1f1b")] == [False, True]
+    rows = by_name(answer(capsys, "--schedules", "gpipe,1f1b", *flags, "--optimizer-bytes", "81"))
+    assert [rows[name]["peak_bytes"] for name in ("gpipe", "1f1b")] == [901, 501]
+    assert not rows["1f1b"]["legal"]
 
 
 def test_compare_prints_a_table_and_what_is_wrong_below_it(capsys):

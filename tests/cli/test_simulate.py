@@ -176,3 +176,22 @@ def test_few_micro_batches_are_remarked_on(capsys):
     line = "simulate --schedule interleaved_1f1b --ranks 4 --micro-batches 4"
     assert main(line.split()) == 0
     assert "4 micro-batches are fewer than the 8 stages" in capsys.readouterr().out
+
+
+def test_simulate_holds_memory_against_a_limit(capsys):
+    # 1F1B's rank r keeps P − r micro-batches; parameters, gradients and Adam's state besides: 10 + 10 + 20
+    flags = ("--activation-bytes", "100", "--parameter-bytes", "10", "--optimizer-bytes", "20")
+    assert answer(capsys, *FOUR_BY_EIGHT, *flags)["peak_bytes"] == [440, 340, 240, 140]
+    assert main(["simulate", *FOUR_BY_EIGHT, *flags, "--memory-limit", "300"]) == 0
+    out = capsys.readouterr().out
+    assert "2 ranks hold more than the limit of 300 bytes; rank 0 by 140 bytes" in out
+    assert "peak memory" in out
+    assert main(["simulate", *FOUR_BY_EIGHT, *flags, "--memory-limit", "440"]) == 0
+    assert "every rank stays within its 440 bytes" in capsys.readouterr().out
+
+
+def test_simulate_says_that_a_limit_needs_bytes(capsys):
+    assert main(["simulate", *FOUR_BY_EIGHT, "--memory-limit", "80e9"]) == 0
+    assert "no bytes to hold against the 74.51 GiB of a rank" in capsys.readouterr().out
+    assert main(["simulate", "--memory-limit", "0"]) != 0
+    assert "above 0; got 0" in capsys.readouterr().err

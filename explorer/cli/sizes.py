@@ -1,0 +1,26 @@
+"""The flags of memory and messages, and what they say of costs."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from explorer.cli.arguments import number
+
+
+def add_bytes(parser: argparse.ArgumentParser, *, of: str) -> None:
+    """The flags of memory and messages, `of` a stage or a rank, and of what a device has."""
+    for name, what in (
+        ("message", "of a message"),
+        ("activation", f"that a micro-batch keeps on a {of}"),
+        ("parameter", f"of a {of}'s parameters; gradients are as large"),
+        ("optimizer", f"that the optimizer keeps for a {of}"),
+    ):
+        parser.add_argument(f"--{name}-bytes", type=number, default=0.0, metavar="B", help=f"bytes {what} (0)")
+    parser.add_argument("--memory-limit", type=number, metavar="B", help="bytes of a rank, for everything (none)")
+
+
+def bytes_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the flags of memory and messages say, as arguments of Costs."""
+    names = ("message_bytes", "activation_bytes", "parameter_bytes", "optimizer_bytes")
+    return {name: getattr(arguments, name) for name in names}
