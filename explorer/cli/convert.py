@@ -8,8 +8,9 @@ import warnings
 from pathlib import Path
 
 from explorer.cli.arguments import Commands
-from explorer.core import Trace
+from explorer.core import Program, Trace
 from explorer.errors import InputError
+from explorer.figures.units import bytes_unit
 from explorer.io import load, save
 
 _EPILOG = "example: explorer convert traces run.json.gz, which ui.perfetto.dev opens; run.html needs no other program"
@@ -34,7 +35,23 @@ def run(arguments: argparse.Namespace) -> int:
             save(value, arguments.target)
     for warning in told:
         sys.stderr.write(f"explorer: {warning.message}\n")
+    sys.stderr.write(f"explorer: {_written(value, arguments.target)}\n")
     return 0
+
+
+def _written(value: Program | Trace, target: str) -> str:
+    """What is in the file now, in a line."""
+    if isinstance(value, Trace):
+        parts = [(value.n_ranks, "rank"), (len(value.steps), "step"), (len(value.events), "event")]
+    else:
+        parts = [(value.n_ranks, "rank"), (value.n_micro_batches, "micro-batch"), (value.n_actions, "action")]
+    size = Path(target).stat().st_size
+    return f"{target} holds {', '.join(_count(*part) for part in parts)}; {bytes_unit(size).show(size)}"
+
+
+def _count(number: int, noun: str) -> str:
+    plural = "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{plural if number != 1 else ''}"
 
 
 def _write_page(value: object, target: str) -> None:

@@ -117,6 +117,21 @@ def test_convert_rewrites_traces_and_orders(tmp_path, capsys):
     assert "a page shows a trace; got a Program" in capsys.readouterr().err
 
 
+def test_convert_says_in_a_line_what_the_file_holds_and_prints_no_data(tmp_path, capsys):
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=3)
+    ex.save(ex.simulate(program), tmp_path / "run.csv")
+    ex.save(program, tmp_path / "order.csv")
+    for source, target, said in (
+        ("run.csv", "run.json", "2 ranks, 1 step, 12 events"),  # F and B of 3 on 2 ranks; free messages have no rows
+        ("order.csv", "again.csv", "2 ranks, 3 micro-batches, 12 actions"),
+    ):
+        assert main(["convert", str(tmp_path / source), str(tmp_path / target)]) == 0
+        told, size = capsys.readouterr(), (tmp_path / target).stat().st_size
+        assert told.out == ""
+        shown = f"{size} bytes" if size < 1024 else f"{size / 1024:.4g} KiB"
+        assert told.err == f"explorer: {tmp_path / target} holds {said}; {shown}\n"
+
+
 def test_a_perfetto_file_has_the_ranks_as_processes(tmp_path):
     ex.save(ex.simulate(ex.schedule("gpipe", n_ranks=3, n_micro_batches=2)), tmp_path / "run.csv")
     assert main(["convert", f"{tmp_path}/run.csv", f"{tmp_path}/run.json"]) == 0
