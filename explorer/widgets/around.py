@@ -38,5 +38,5 @@ class Around:
                 self.controls.fields[name].control.value = value
         finally:
             self.setting = False
-        self.controls.describe()
         self.redraw()
+        self.controls.describe()

@@ -16,7 +16,7 @@ from explorer.widgets.causes import causes_of
 from explorer.widgets.closing import close_tree
 from explorer.widgets.controls import Controls, reruns
 from explorer.widgets.look import Look
-from explorer.widgets.models import OWN, OwnModel, starter, titles
+from explorer.widgets.models import OWN, OwnModel, check_runs, starter, titles
 from explorer.widgets.numbers import Number, numbers
 from explorer.widgets.panel import RunPanel
 from explorer.widgets.picture import Frame, Picture
@@ -25,7 +25,7 @@ from explorer.widgets.runner import Job, Runner
 from explorer.widgets.settings import Prediction, Settings
 from explorer.widgets.under import Under
 from explorer.widgets.where import KERNEL, PROCESSES
-from explorer.widgets.words import MEASURED, PREDICTED, calm, label, origin_of, parity, sentence, until
+from explorer.widgets.words import MEASURED, PREDICTED, calm, label, only_simulated, origin_of, parity, sentence, until
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self.panel = RunPanel(look, run_on_change=run_on_change, backend=backend)
         self._picture = Picture(self._lock)
         self._runner = Runner(
-            on_start=self._begin,
+            on_start=self._start,
             on_frame=self._follow,
             on_end=self._finish,
             has_room=lambda: self._picture.has_room(live=True),
@@ -150,10 +150,9 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         if self.controls.following or self.under.setting:
             return
         self.under.change(name)
-        self.controls.describe()
-        if name in ("model", "n_steps"):
-            self.controls.fields[name].clear()
         legal = self._predict()
+        self.under.tell()
+        self.controls.describe()
         if reruns(name):
             self._rerun(legal)
 
@@ -178,16 +177,18 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
 
     @_shown_in_app
     def _stale(self, error: ExplorerError) -> None:
-        self._picture.mark_stale(True)
+        self._picture.mark_stale()
+        self._nothing_wrong()
         self.panel.possible(False)
         if not (isinstance(error, InputError) and self.controls.explain(error)):
             self.panel.fail(sentence(error))
         self.panel.tell("The picture shows the last numbers that were possible")
 
     def _predict(self) -> bool:
-        """Show what the simulator says to the controls; whether it could say anything."""
-        self.controls.clear()
-        self.panel.fail("")
+        """Show what the simulator says to the controls; whether it could say anything.
+
+        The picture's message leaves before all others: the browser takes them in order.
+        """
         self._shown = None
         try:
             self.prediction = self.controls.settings().predict()
@@ -195,21 +196,27 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             self._stale(error)
             return False
         trace = self.prediction.trace
-        self._picture.mark_stale(False)
+        said = numbers(trace, None, against=self.under.against(trace))
+        self._show(Frame(trace, None, label(trace, PREDICTED, said), until(trace), said))
+        self._nothing_wrong()
         self.panel.possible(True)
         self.panel.where.follow(trace.n_ranks)
         self.panel.tell(PREDICTED)
         self.panel.progress(0.0)
-        said = numbers(trace, None, against=self.under.follow(trace))
-        self._show(Frame(trace, None, label(trace, PREDICTED, said), until(trace), said))
+        self.under.follow(trace)
         return True
+
+    def _nothing_wrong(self) -> None:
+        self.controls.clear()
+        self.panel.fail("")
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @_shown_in_app
     def _run_clicked(self, _button: Any) -> None:
         if self._predict():
-            self._submit(at_once=True)
+            self._submit()
+            self.panel.running(True)
 
     @_shown_in_app
     def _stop_clicked(self, _button: Any) -> None:
@@ -220,17 +227,23 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         settings, prediction = self.controls.settings(), self.prediction
         n_actions = prediction.program.n_actions * settings.n_steps if prediction else 0
         if n_actions <= _MOST_ON_CHANGE:
-            self._submit(at_once=False)
+            self._submit(by_itself=True)
         else:
             self.panel.tell(f"{PREDICTED}. A run of {n_actions:,} operations does not begin by itself: press Run")
 
-    def _submit(self, *, at_once: bool) -> None:
+    def _submit(self, *, by_itself: bool = False) -> None:
         if self.prediction is not None:
             settings = self.controls.settings()
             backend = self.panel.where.backend
             start = starter(settings, self.prediction, self._own, backend, self.panel.lab.faults)
-            self._runner.submit(Job(settings, self.prediction, start, backend), at_once=at_once)
-            self.panel.running(True)
+            self._runner.submit(Job(settings, self.prediction, start, backend, by_itself))
+
+    def _start(self, job: Job) -> None:
+        """Begin `job`; one that nobody asked for only if it can run, for until then all is as it was."""
+        if job.by_itself:
+            check_runs(job.prediction.program)
+        self.places.settle()
+        self._begin(job)
 
     @_shown_in_app
     def _begin(self, job: Job) -> None:
@@ -243,21 +256,21 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
 
     @_shown_in_app
     def _follow(self, job: Job) -> None:
-        predicted = job.recorder.predicted()
-        if job is not self._shown or predicted is None:
-            return
-        measured = job.recorder.trace()
-        self._count_steps(job)
-        self.panel.tell(f"Running {self._title(job)} · {origin_of(job)}. {_FAINT}")
-        losses = job.recorder.losses
-        said = numbers(predicted.step(0), measured.step(len(losses) - 1) if losses else None, losses)
-        self._show_run(predicted, measured, said, live=True)
+        if job is self._shown and job.recorder.predicted() is not None:
+            self._count_steps(job)
+            self.panel.tell(f"Running {self._title(job)} · {origin_of(job)}. {_FAINT}")
+            self._show_until_now(job, live=True)
 
     @_shown_in_app
     def _finish(self, job: Job, run: Run | None, error: BaseException | None) -> None:
         self.panel.running(self._runner.waiting)
-        if job is not self._shown:
-            return
+        if job is self._shown:
+            self._show_end(job, run, error)
+        elif error is not None and self._shown is None and job.prediction is self.prediction:
+            self.panel.tell(only_simulated(error))  # it did not begin
+        self.places.release()
+
+    def _show_end(self, job: Job, run: Run | None, error: BaseException | None) -> None:
         if run is not None:
             self.run = run
             self._count_steps(job)
@@ -267,8 +280,9 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             self._show_run(predicted, run.trace, said)
         elif isinstance(error, RunStopped):
             self.panel.tell(f"Stopped at {job.recorder.progress:.0%} · {origin_of(job)}. {_FAINT}")
+            self._show_until_now(job)
         elif error is not None:
-            self._follow(job)  # with what was told last
+            self._show_until_now(job)
             self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
@@ -286,6 +300,14 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
 
     # ── the picture ─────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _show_until_now(self, job: Job, *, live: bool = False) -> None:
+        predicted = job.recorder.predicted()
+        if predicted is None:
+            return
+        measured, losses = job.recorder.trace(), job.recorder.losses
+        said = numbers(predicted.step(0), measured.step(len(losses) - 1) if losses else None, losses)
+        self._show_run(predicted, measured, said, live=live)
+
     def _show_run(self, predicted: Trace, measured: Trace, said: tuple[Number, ...], *, live: bool = False) -> None:
         self.panel.lab.happened(measured.marks)
         spans = [until(trace) for trace in (predicted, measured)]
@@ -299,6 +321,8 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self._picture.show(replace(frame, gaps=causes_of, state=asdict(settings)))
         if not frame.live:
             self.places.follow(frame.trace, settings, frame.predicted)
+        elif frame.measured is not None:
+            self.places.follow_run(frame.measured, settings, frame.predicted)
 
     @_shown_in_app
     def _open(self, values: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from explorer.core import Program
 from explorer.execute import READY_MODELS
 from explorer.widgets.settings import Prediction, Settings
 from explorer.widgets.where import KERNEL
@@ -43,6 +44,19 @@ class OwnModel:
 def titles(own: OwnModel | None) -> dict[str, str]:
     """Name → title of what can be run."""
     return {OWN: own.title, **READY_MODELS} if own else dict(READY_MODELS)
+
+
+def check_runs(program: Program) -> None:
+    """Refuse a program that no backend runs; torch is imported here and not before.
+
+    Raises:
+        ProgramError: with the reason.
+        MissingError: if torch is not installed.
+    """
+    from explorer.execute import execute  # noqa: F401  says in a sentence that torch is missing
+    from explorer.execute.checks import check_program
+
+    check_program(program)
 
 
 def starter(

@@ -85,6 +85,7 @@ class Picture:
         self._explained: tuple[Frame, Gaps] | None = None
         self._sent_at = 0.0
         self._timer: threading.Timer | None = None
+        self._stale = False
         self._closed = False
         self.timeline.observe(self._painted, "painted")
         self.timeline.observe(self._explain, "explain")
@@ -102,6 +103,7 @@ class Picture:
         with self._lock:
             if self._closed:
                 return
+            self._stale = False
             if self.has_room(live=frame.live):
                 self._draw(frame)
             else:
@@ -143,9 +145,9 @@ class Picture:
         """What is drawn, as SVG; "" if nothing is."""
         return still_timeline(self._drawn.trace) if self._drawn else ""
 
-    def mark_stale(self, stale: bool) -> None:
-        """Say whether the picture is older than the controls."""
-        self.timeline.stale = stale
+    def mark_stale(self) -> None:
+        """Say that the picture is older than the controls, until another is shown."""
+        self._stale = self.timeline.stale = True
 
     def close(self) -> None:
         """Draw nothing any more."""
@@ -179,6 +181,7 @@ class Picture:
                 self.timeline.gaps = {}
             self.timeline.note = _note(predicted, measured)
             self.timeline.label = frame.label
+            self.timeline.stale = self._stale
             self.timeline.seq += 1
 
     def _painted(self, _change: Any) -> None:

@@ -18,6 +18,7 @@ from explorer.widgets.memory_page import MemoryPanel
 from explorer.widgets.settings import Settings
 from explorer.widgets.sweeps import SweepPanel
 from explorer.widgets.why import why_page
+from explorer.widgets.why_live import MOST_LIVE, LiveWhy
 
 NONE, WHY, MEMORY, COMPARE, SWEEP, CODE = "none", "why", "memory", "compare", "sweep", "code"
 _TITLES = (
@@ -63,6 +64,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         self._look, self._settings, self._on_open = look, settings, on_open
         self.sweeps: SweepPanel | None = None
         self.memory: MemoryPanel | None = None
+        self._live: LiveWhy | None = None  # while a run goes on
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self._of: _Shown | None = None
@@ -97,6 +99,33 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
     def follow(self, trace: Trace, settings: Settings, predicted: Trace | None = None) -> None:
         """What the picture shows now, and behind what was measured the prediction."""
         self._of = trace, settings, predicted
+        self.release()
+
+    def settle(self) -> None:
+        """A run is about to begin: what waits for quiet is done now, or after it, and nothing beside it."""
+        with self._lock:
+            waits = self._timer is not None and self._timer.is_alive()
+            if self._timer is not None:
+                self._timer.cancel()
+            self._live = LiveWhy()
+        if waits and self.choice.value != COMPARE and self._is_small():
+            self._work()
+
+    def follow_run(self, trace: Trace, settings: Settings, predicted: Trace | None) -> None:
+        """The picture shows what of a run is measured until now; called between two of its operations."""
+        self._of = trace, settings, predicted
+        live = self._live
+        if live is None or self.choice.value != WHY:
+            return
+        page = live.work(trace)
+        with self._lock:
+            if page and live is self._live and self.choice.value == WHY:
+                self._done = NONE, None
+                self._page.value = page
+
+    def release(self) -> None:
+        """No run goes on any more: what is shown stays."""
+        self._live = None
         self._later(_QUIET)
 
     def end(self) -> None:
@@ -119,7 +148,10 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
                 show(panel, place == name)
         if place in (WHY, COMPARE) and self._done != (place, self._of):
             self._page.value = _NOTHING if self._of is None else _WAIT
-        self._later(0.0)
+        if place == WHY and self._live is not None:
+            self._live = LiveWhy()  # with the next frame
+        else:
+            self._later(0.0)
 
     def _make(self, place: str) -> None:
         """Make what is opened for the first time: most never open it."""
@@ -135,6 +167,9 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
 
     def _go_to(self, settings: Settings) -> None:
         self._on_open({name: getattr(settings, name) for name in _SWEPT})
+
+    def _is_small(self) -> bool:
+        return self._of is not None and self._of[0].program.n_actions <= MOST_LIVE
 
     def _later(self, seconds: float) -> None:
         """Work it out in a thread of its own, once nothing has changed for so long."""

@@ -32,6 +32,7 @@ class Job:
         prediction: from the controls, with the program to run.
         start: runs it, given the hooks, and returns the Run.
         backend: where its ranks work.
+        by_itself: whether it begins because something was changed, without anybody having asked.
         recorder: follows it.
         stop: ends it.
     """
@@ -40,6 +41,7 @@ class Job:
     prediction: Prediction
     start: Callable[[list[Any]], Run]
     backend: str = KERNEL
+    by_itself: bool = False
     recorder: Recorder = field(default_factory=Recorder)
     stop: Stop = field(default_factory=Stop)
 
@@ -66,7 +68,7 @@ class Runner:
     """Runs jobs on one thread, which also draws a frame of the one that runs 15 times a second.
 
     Args:
-        on_start: called with the job that begins.
+        on_start: called with the job that begins; what it raises is the job's error, and it does not begin.
         on_frame: called with the job between two operations, at most 15 times a second.
         on_end: called with the job, its Run or None, and its error or None.
         has_room: whether the browser takes another frame now; none is drawn before.
@@ -95,13 +97,13 @@ class Runner:
         with self._changed:
             return self._next is not None
 
-    def submit(self, job: Job, *, at_once: bool) -> None:
-        """Stop what runs and begin `job`, after a short while in which a newer one may take its place."""
+    def submit(self, job: Job) -> None:
+        """Stop what runs and begin `job`; by itself after a short while, in which a newer one may take its place."""
         with self._changed:
             if self._closed:
                 return
             self._next = job
-            self._due = time.monotonic() + (0.0 if at_once else _DEBOUNCE)
+            self._due = time.monotonic() + (_DEBOUNCE if job.by_itself else 0.0)
             if self._current:
                 self._current.stop.set()
             if self._thread is None:
@@ -111,14 +113,13 @@ class Runner:
             self._changed.notify_all()
 
     def stop(self) -> bool:
-        """Stop what runs and forget what waits; whether there was anything."""
+        """Stop what runs and forget what waits; whether anything ran."""
         with self._changed:
-            any_ = self._next is not None or self._current is not None
             self._next = None
             if self._current:
                 self._current.stop.set()
             self._changed.notify_all()
-            return any_
+            return self._current is not None
 
     def close(self) -> None:
         """Stop, and end the thread."""
@@ -162,9 +163,9 @@ class Runner:
     def _run(self, job: Job) -> None:
         run: Run | None = None
         error: BaseException | None = None
-        self._on_start(job)
         frames = _Frames(lambda: self._on_frame(job), self._has_room)
         try:
+            self._on_start(job)
             run = job.start([job.recorder, job.stop, frames])
         except RunStopped as stopped:
             error = stopped

@@ -48,6 +48,7 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
         self.what_if = WhatIf(self._app, self.change, look)
         self.editing = Editing(controls.settings())
         self._tells_of_left = False
+        self._to_say: str | None = None
         auto, style = ipywidgets.Layout(width="auto"), ButtonStyle()
         self.edit = ipywidgets.ToggleButton(description="Edit order", icon="arrows-h", layout=auto)
         self.undo = ipywidgets.Button(description="Undo", icon="undo", layout=auto, style=style)
@@ -83,26 +84,34 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
         return html.unescape(str(self._refused.value))
 
     def change(self, name: str) -> None:
-        """The field `name` was changed by the user."""
+        """The field `name` was changed by the user; what there is to say of it waits for `tell`."""
         self.what_if.reference.change(name)
         if self.editing.strays(self._app.controls.settings()):
             left = self.editing.leave()
             self._tells_of_left = bool(left)
-            self._say(left or self._how())
+            self._to_say = left or self._how()
             self._app.controls.moves = ()
-            self._refresh()
         elif not self._tells_of_left:  # which also holds while a slider moves on
-            self._say(self._how())
+            self._to_say = self._how()
 
-    def follow(self, trace: Trace) -> Against | None:
-        """`trace` is predicted and about to be shown; what its numbers are to be compared with."""
-        against = self.what_if.reference.show(trace)
+    def tell(self) -> None:
+        """Say what followed from the last change."""
+        if self._to_say is not None:
+            self._say(self._to_say)
+            self._to_say = None
+            self._refresh()
+
+    def against(self, trace: Trace) -> Against | None:
+        """What the numbers of `trace`, which is about to be shown, are to be compared with."""
+        return self.what_if.reference.show(trace)
+
+    def follow(self, trace: Trace) -> None:
+        """`trace` is shown."""
         n_actions = trace.program.n_actions
         self.edit.disabled = n_actions > MOST_EDITED
         self.edit.tooltip = _HOW if n_actions <= MOST_EDITED else f"up to {MOST_EDITED} actions; here are {n_actions:,}"
         if n_actions > MOST_EDITED and self.edit.value:
             self.edit.value = False
-        return against
 
     # ── the order ───────────────────────────────────────────────────────────────────────────────────────────────
 

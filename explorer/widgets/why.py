@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from explorer.analysis import Cause, aligned_step, critical_path, gains, idle_intervals, sensitivity
-from explorer.core import Trace
+from explorer.analysis import Cause, aligned_step, critical_path, gains, idle_intervals, median_step, sensitivity
+from explorer.core import COMPUTE_KINDS, Trace
 from explorer.figures.palette import CAUSE_LOOKS
 from explorer.figures.units import Unit, time_unit
 from explorer.widgets.markup import Markup, Part, bar, chip, element, table
@@ -30,21 +32,48 @@ _PIECES = (
 def why_page(trace: Trace) -> Markup:
     """The causes of idle time in the trace's typical step, what removing each would gain, and where time goes.
 
+    Of a run that is not over it is a step that is, or else as much as there is of the first, without what would help.
+
     Raises:
         InputError: if its events are not of its program.
         ProgramError: if its program is incomplete or cannot finish.
     """
-    step = aligned_step(trace)
-    unit = time_unit(step.makespan, "wall")
+    *_, page = why_pieces(trace)
+    return page
+
+
+def why_pieces(trace: Trace) -> Iterator[Markup]:
+    """The work on `why_page` in pieces: nothing after each, and the page after the last."""
+    whole = _whole_steps(trace)
+    step = aligned_step(trace, step=median_step(whole))
+    unit, over = time_unit(step.makespan, "wall"), _is_over(step)
     idle = idle_intervals(step).totals().sum(axis=0)
-    return element(
-        "div",
-        element("p", _headline(step, idle, unit) + _which(trace, step), kind="headline"),
-        element("div", _by_cause(idle, unit), _by_rank(step, idle, unit), kind="columns"),
-        element("div", _remedies(step, unit), _levers(step, unit), kind="columns"),
-        element("p", _path(step, unit)),
-        kind="why",
-    )
+    yield Markup()
+    headline = element("p", _headline(step, idle, unit) + _which(trace, whole, step), kind="headline")
+    parts = [headline, element("div", _by_cause(idle, unit), _by_rank(step, idle, unit), kind="columns")]
+    yield Markup()
+    if over:
+        remedies = _remedies(step, unit)
+        yield Markup()
+        parts.append(element("div", remedies, _levers(step, unit), kind="columns"))
+        yield Markup()
+        parts.append(element("p", _path(step, unit)))
+    yield element("div", *parts, kind="why")
+
+
+def _whole_steps(trace: Trace) -> Trace:
+    """Of a run that goes on, or ended on its way, the steps of which most has run."""
+    events = trace.events
+    if not len(events):
+        return trace
+    n_run = np.bincount(events.step[np.isin(events.kind, COMPUTE_KINDS)], minlength=int(events.step.max()) + 1)
+    whole = (n_run == n_run.max())[events.step]
+    return trace if whole.all() else replace(trace, events=events.take(whole))
+
+
+def _is_over(step: Trace) -> bool:
+    n_run, n_all = (np.count_nonzero(np.isin(of.kind, COMPUTE_KINDS)) for of in (step.events, step.program))
+    return bool(n_run >= n_all)
 
 
 def _headline(step: Trace, idle: Any, unit: Unit) -> str:
@@ -59,10 +88,14 @@ def _headline(step: Trace, idle: Any, unit: Unit) -> str:
     return f"Ranks wait {share:.1%} of the step, {unit.show(total)} of all ranks together. Mostly: {because}."
 
 
-def _which(trace: Trace, step: Trace) -> str:
-    """Which of several steps is told of: the numbers above the picture are of their median."""
-    steps = trace.steps
-    return f" This is step {steps.index(step.steps[0]) + 1} of {len(steps)}." if len(steps) > 1 else ""
+def _which(trace: Trace, whole: Trace, step: Trace) -> str:
+    """Which of several steps is told of: the numbers above the picture are of their median; or that it goes on."""
+    number = trace.steps.index(step.steps[0]) + 1
+    if not _is_over(step):
+        return f" This is what has run of step {number}, which is not over: what would help can be told of a whole one."
+    if len(trace.steps) == 1:
+        return ""
+    return f" This is step {number} of {len(whole.steps)}{' that are over' if whole is not trace else ''}."
 
 
 def _by_cause(idle: Any, unit: Unit) -> Markup:

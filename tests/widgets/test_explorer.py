@@ -118,3 +118,41 @@ def test_a_saved_notebook_shows_a_still_where_no_kernel_is(app):
 def test_the_selection_is_given_as_a_table(app):
     app.timeline.selected = {"of": "predicted", "from": 0.0, "to": 1000.0, "ranks": [0, 3]}
     assert app.selection[["kind", "rank", "micro_batch"]].values.tolist() == [["F", 0, 0]]
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """The widgets that send a message, in order, but for a control's own echo."""
+    messages = []
+
+    def send(widget, message, buffers=None):
+        if message["method"] != "echo_update":
+            messages.append(widget)
+
+    monkeypatch.setattr(ipywidgets.Widget, "_send", send)
+    return messages
+
+
+@pytest.mark.parametrize(
+    ("begins", "name", "value"),
+    [
+        ({}, "n_micro_batches", 16),
+        ({}, "n_micro_batches", 2),  # with a note under it
+        ({}, "n_ranks", 8),  # which says more of processes and of stages
+        ({}, "n_ranks", 64),  # whose bars can no longer be moved
+        ({}, "latency", 1.0),
+        ({"n_micro_batches": 10, "schedule": "interleaved_1f1b"}, "n_micro_batches", 12),  # what was refused is no more
+        ({"moves": (("0F3", 4),)}, "n_micro_batches", 16),  # leaves an edited order
+    ],
+)
+def test_the_pictures_message_is_the_first_after_a_change(begins, name, value, sent):
+    app = ex.explore(forward=1.0, run_on_change=False, **begins)
+    try:
+        sent.clear()
+        seq = app.timeline.seq
+        app.controls.fields[name].control.set_state({"value": value})  # as the browser says it
+        assert app.timeline.seq == seq + 1
+        assert sent[0] is app.timeline
+        assert sent.count(app.timeline) == 1 + bool(begins.get("moves"))  # and what is said of the order
+    finally:
+        app.close()

@@ -7,12 +7,11 @@ import threading
 import time
 
 import pytest
-import torch
 from torch import nn
 
-import explorer as ex
-
-MSE = nn.functional.mse_loss
+from explorer.errors import MissingError, ProgramError
+from explorer.widgets.words import only_simulated
+from tests.widgets.waiting import until
 
 
 class Kaput(nn.Module):
@@ -29,32 +28,6 @@ class Slow(nn.Linear):
     def forward(self, x):
         time.sleep(0.01)
         return super().forward(x)
-
-
-@pytest.fixture
-def open_app():
-    """Opens an app on four layers with `last` in the end; all are closed afterwards."""
-    opened = []
-
-    def open_one(last=None, *, n_items=32, n_layers=4, layer=nn.Linear, backend="kernel", **settings):
-        layers = [layer(8, 8) for _ in range(n_layers)]
-        layers[-1] = last or layers[-1]
-        batch = torch.ones(n_items, 8), torch.zeros(n_items, 8)
-        opened.append(ex.explore(layers, batch=batch, loss=MSE, backend=backend, **settings))
-        return opened[-1]
-
-    yield open_one
-    for app in opened:
-        app.close()
-        assert app._runner.join(10)
-
-
-def until(condition, what, *, seconds=30.0):
-    """Wait for `condition` to hold."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what}"
-        time.sleep(0.005)
 
 
 def finish(app):
@@ -138,3 +111,64 @@ def test_closing_ends_a_run(open_app):
     until(lambda: app._shown is not None, "the run to begin")
     app.close()
     assert app._runner.join(5)
+
+
+def test_a_schedule_that_cannot_run_is_calmly_predicted_on_change_and_refused_when_asked(open_app):
+    app = open_app(layer=nn.Linear, n_layers=8, run_on_change=True)
+    begun = []
+    app._runner._on_start, start = lambda job: (begun.append(job.by_itself), start(job)), app._runner._on_start
+    told = []
+    app.panel._error.observe(lambda change: told.append(change["new"]), "value")
+    app.panel.stop.observe(lambda change: told.append(change["new"]), "disabled")
+    app.controls.fields["schedule"].control.value = "dualpipe"
+    until(lambda: "Simulated only" in app.panel.status, "the reason")
+    assert app.panel.status == (
+        "Predicted from the costs set here. Simulated only: torch's runtime holds each stage once, so a run needs one "
+        "weight copy a stage; dualpipe has 2 of stage 0"
+    )
+    app.controls.fields["n_micro_batches"].control.value = 16
+    assert app.panel.status == "Predicted from the costs set here"
+    until(lambda: "Simulated only" in app.panel.status, "the reason again")
+    assert begun == [True, True]
+    assert told == []  # neither red nor any button moved
+    finish(app)
+    assert "one weight copy a stage" in app.panel.error
+    assert app.panel.status.startswith("The run failed")
+    app.controls.fields["schedule"].control.value = "1f1b"
+    assert app.panel.error == ""
+    until(lambda: app.run is not None, "a run that began by itself")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ProgramError("no run has two; x has two; simulate it instead"), "no run has two; x has two"),
+        (ProgramError("F0 is missing"), "F0 is missing"),
+        (MissingError("a run needs torch; it is not there; try pip"), "a run needs torch; it is not there; try pip"),
+        (OSError("libtorch: <no such file>"), "OSError: libtorch: <no such file>"),
+    ],
+)
+def test_why_a_run_cannot_be_is_one_sentence_without_what_is_done_already(error, said):
+    assert only_simulated(error) == f"Predicted from the costs set here. Simulated only: {said}"
+
+
+def test_a_run_without_torch_is_not_missed_until_it_is_asked_for(open_app, monkeypatch):
+    def missing(_program):
+        raise MissingError("a run needs torch; it is not installed; try pip install torch")
+
+    monkeypatch.setattr("explorer.widgets.explorer.check_runs", missing)
+    app = open_app(run_on_change=True)
+    app.controls.fields["n_micro_batches"].control.value = 16
+    until(lambda: "Simulated only: a run needs torch" in app.panel.status, "the reason")
+    assert app.panel.error == ""
+
+
+def test_what_is_measured_when_a_run_is_stopped_stays_as_a_picture_that_can_be_explained(open_app):
+    app = open_app(layer=Slow, n_steps=20)
+    app.panel.run.click()
+    until(lambda: app._shown is not None and app._shown.recorder.progress > 0.02, "the run to get under way")
+    app.panel.stop.click()
+    until(lambda: app.panel.status.startswith("Stopped at "), "the end")
+    until(lambda: app._picture._drawn.measured is not None and not app._picture._drawn.live, "the last picture")
+    app.timeline.explain = True
+    assert app.timeline.gaps["n"] > 0
