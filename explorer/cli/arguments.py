@@ -116,7 +116,8 @@ def add_checkpoints(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         metavar="FOLDER",
-        help="go on from the latest checkpoint there, or from that file, at any ranks, chunks and schedule",
+        help="go on from the latest checkpoint there, or from that file, at any ranks, chunks and schedule; "
+        "a ready model needs the same --layers",
     )
 
 

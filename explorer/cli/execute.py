@@ -48,6 +48,9 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--model", default="mlp", help=f"what is trained: {', '.join(READY_MODELS)}, or your module:function (mlp)"
     )
+    parser.add_argument(
+        "--layers", type=whole, metavar="N", help="of a ready model, which a stage may have several of (one a stage)"
+    )
     parser.add_argument("--seed", type=whole, default=0, metavar="N", help="of torch's random numbers (0)")
     parser.add_argument("--steps", type=whole, default=1, metavar="N", help="training steps (1)")
     add_link(parser)
@@ -114,7 +117,7 @@ def _train(program: Program, arguments: argparse.Namespace) -> Run:
 
     links = Costs(**links_of(arguments, program.n_ranks))
     is_free = arguments.latency == 0 and math.isinf(arguments.bandwidth)
-    training = training_of(arguments.model, program, seed=arguments.seed)
+    training = training_of(arguments.model, program, seed=arguments.seed, n_layers=arguments.layers)
     return execute(
         program,
         training.model,

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from explorer.core import Program
 from explorer.errors import InputError, shown
 
+_MOST_LAYERS = 4096
+
 
 class Training(NamedTuple):
     """A model with what it is trained on.
@@ -27,23 +29,27 @@ class Training(NamedTuple):
     optimizer: Any = None
 
 
-def training_of(name: str, program: Program, *, seed: int) -> Training:
+def training_of(name: str, program: Program, *, seed: int, n_layers: int | None = None) -> Training:
     """What `name` says: a ready model, or `module:function`, called without arguments.
 
     Args:
         name: of the model.
         program: that it is to be cut for.
         seed: of torch's random numbers, from which every process makes the same.
+        n_layers: of a ready model; None for one a stage.
 
     Raises:
-        InputError: if there is no such model, or the function gives none.
+        InputError: if there is no such model, it cannot have so many layers, or the function gives none.
     """
     from explorer.execute import READY_MODELS, ready_model
     from explorer.execute.seeding import seed_all
 
     seed_all(seed)
+    if n_layers is not None:
+        _check_layers(n_layers, program.n_stages, name if name not in READY_MODELS else "")
     if name in READY_MODELS:
-        ready = ready_model(name, n_stages=program.n_stages, n_micro_batches=program.n_micro_batches)
+        n_parts = program.n_stages if n_layers is None else n_layers
+        ready = ready_model(name, n_stages=n_parts, n_micro_batches=program.n_micro_batches)
         return Training(ready.layers, ready.batch, ready.loss, ready.optimizer)
     made = _function(name, ", ".join(READY_MODELS))()
     if not isinstance(made, tuple) or len(made) not in (3, 4):
@@ -51,6 +57,18 @@ def training_of(name: str, program: Program, *, seed: int) -> Training:
             f"{name} gives (model, batch, loss), or an optimizer besides; got {type(made).__name__}; give those three"
         )
     return Training(*made)
+
+
+def _check_layers(n_layers: int, n_stages: int, own: str) -> None:
+    if own:
+        raise InputError(
+            f"--layers is of a ready model; got {n_layers} for {shown(own)}, which has its own; leave it out"
+        )
+    if not n_stages <= n_layers <= _MOST_LAYERS:
+        raise InputError(
+            f"--layers is a whole number from the number of stages to {_MOST_LAYERS}; got {n_layers} for {n_stages} "
+            f"stages; try {n_stages}"
+        )
 
 
 def _function(name: str, ready: str) -> Any:

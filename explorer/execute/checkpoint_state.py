@@ -94,7 +94,8 @@ class State:
                 if names
             ]
             raise InputError(
-                f"a checkpoint is of the model that goes on; this one {', '.join(what)}; give its own model",
+                f"a checkpoint is of the model that goes on; this one {', '.join(what)}; give its own, of as "
+                "many layers",
                 argument="resume",
             )
         with torch.no_grad():
