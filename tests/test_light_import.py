@@ -31,9 +31,10 @@ def fresh(code: str) -> str:
     return done.stdout.strip()
 
 
-def heavy_after(code: str) -> list[str]:
-    """The heavy packages that are loaded once `code` has run in an interpreter of its own."""
-    return fresh(f"{code}\nimport sys\nprint(*(name for name in {HEAVY} if name in sys.modules))").split()
+def heavy_after(*codes: str) -> list[list[str]]:
+    """The heavy packages that are loaded after each of `codes`, run one after the other in one new interpreter."""
+    look = f"import sys\nprint(*(name for name in {HEAVY} if name in sys.modules), end=';')"
+    return [line.split() for line in fresh("\n".join(f"{code}\n{look}" for code in codes)).split(";")[:-1]]
 
 
 def without(*packages: str) -> str:
@@ -41,24 +42,18 @@ def without(*packages: str) -> str:
     return f"import sys\nsys.modules.update(dict.fromkeys({packages!r}))\n"
 
 
-def test_importing_the_package_loads_nothing_heavy():
-    assert heavy_after("import explorer") == []
-
-
-@pytest.mark.parametrize("package", ["pandas", "plotly"])
-def test_the_look_at_loaded_packages_sees_a_heavy_one(package):
-    """The proof that the tests here can fail."""
-    assert package in heavy_after(f"import explorer, {package}")
-
-
-def test_listing_the_public_names_loads_nothing_heavy():
-    assert heavy_after("import explorer\ndir(explorer)\nexplorer.__all__") == []
-
-
-def test_simulating_loads_numba_once_it_is_worth_it_and_nothing_else_that_is_heavy():
-    assert heavy_after(SIMULATE) == []
+def test_importing_listing_the_names_and_simulating_load_nothing_heavy_but_numba_once_it_is_worth_it():
     large = SIMULATE.replace("n_micro_batches=8", "n_micro_batches=800")
-    assert heavy_after(large) == ["numba"]
+    codes = ("import explorer", "dir(explorer)\nexplorer.__all__", SIMULATE, large)
+    assert heavy_after(*codes) == [[], [], [], ["numba"]]
+
+
+def test_the_look_at_loaded_packages_sees_a_heavy_one():
+    """The proof that the test above can fail."""
+    first, second = heavy_after("import explorer, pandas", "import plotly")
+    assert "pandas" in first
+    assert "plotly" not in first
+    assert "plotly" in second
 
 
 SITUATIONS = {

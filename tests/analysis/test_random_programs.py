@@ -46,11 +46,15 @@ def random_costs(rng, program):
     )
 
 
-CASES = []
-_rng = np.random.default_rng(20)
-for _ in range(N_PROGRAMS):
-    _program = random_program(_rng)
-    CASES.append((_program, random_costs(_rng, _program)))
+@pytest.fixture(scope="module")
+def cases():
+    """Programs, costs and what their simulation gives."""
+    rng, found = np.random.default_rng(20), []
+    for _ in range(N_PROGRAMS):
+        program = random_program(rng)
+        costs = random_costs(rng, program)
+        found.append((program, costs, ex.simulate(program, costs)))
+    return found
 
 
 def without(program, costs, row):
@@ -82,9 +86,8 @@ def evened(program, costs):
     return replace(costs, **{name: float(np.mean(getattr(costs, name))) for name in names})
 
 
-def test_causes_of_random_programs_add_up_to_their_idle_time():
-    for program, costs in CASES:
-        trace = ex.simulate(program, costs)
+def test_causes_of_random_programs_add_up_to_their_idle_time(cases):
+    for program, _, trace in cases:
         found = ex.idle_intervals(trace)
         idle = rank_times(trace.events, program.n_ranks).idle
         assert np.abs(found.totals()[0].sum(axis=1) - idle).max() < 1e-9
@@ -96,10 +99,9 @@ def test_causes_of_random_programs_add_up_to_their_idle_time():
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_what_is_promised_exactly_is_what_a_simulation_without_the_cause_gives(part):
+def test_what_is_promised_exactly_is_what_a_simulation_without_the_cause_gives(part, cases):
     tried = dict.fromkeys(("latency", "bandwidth", "straggler", "hiccup", "imbalance"), 0)
-    for program, costs in CASES[part::4]:
-        trace = ex.simulate(program, costs)
+    for program, costs, trace in cases[part::4]:
         for _, row in ex.gains(trace).iterrows():
             changed = without(program, costs, row)
             if row.promise == "exact" and changed is not None:
@@ -124,9 +126,9 @@ def test_no_other_order_of_the_same_work_is_shorter_than_the_bounds():
             assert (bounds.makespan <= shortest + 1e-9).all()
 
 
-def test_an_action_may_be_later_by_its_slack_and_no_more():
+def test_an_action_may_be_later_by_its_slack_and_no_more(cases):
     rng = np.random.default_rng(3)
-    for program, given in CASES[:40]:
+    for program, given, _ in cases[:40]:
         costs = replace(given, delays={})
         trace = ex.simulate(program, costs)
         late = ex.slack(trace)
@@ -140,9 +142,8 @@ def test_an_action_may_be_later_by_its_slack_and_no_more():
             assert moved == pytest.approx(trace.makespan + more, abs=1e-9)
 
 
-def test_critical_paths_cover_their_makespan_without_a_gap():
-    for program, costs in CASES[::5]:
-        trace = ex.simulate(program, costs)
+def test_critical_paths_cover_their_makespan_without_a_gap(cases):
+    for _, _, trace in cases[::5]:
         path = ex.critical_path(trace)
         assert path.start.iloc[0] == 0
         assert path.end.iloc[-1] == trace.makespan

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from explorer.cli import main
 
 
@@ -21,6 +23,7 @@ def test_execute_really_trains_and_says_so_in_json(capsys, tmp_path):
     assert "modelled links" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_execute_runs_ranks_as_processes(capsys, tmp_path):
     page = tmp_path / "run.html"
     flags = "--schedule zb_h1 --ranks 2 --micro-batches 2 --model gpt --backend processes --json --html"

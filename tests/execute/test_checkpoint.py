@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -31,16 +35,35 @@ def program(name: str, n_ranks: int, n_chunks: int = 1) -> ex.Program:
     return ex.schedule(name, n_ranks=n_ranks, n_micro_batches=4, n_chunks=n_chunks)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
+class Trained(NamedTuple):
+    """Four steps at once, and the first two of them with a checkpoint: once for all that go on from there."""
+
+    train: Callable[..., ex.Run]
+    whole: ex.Run
+    first: ex.Run
+    folder: Path
+
+
+@pytest.fixture(scope="module", params=OPTIMIZERS.values(), ids=OPTIMIZERS)
+def trained(request, tmp_path_factory) -> Trained:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        layers = [nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(8)]
+        batch = torch.randn(16, 8), torch.randn(16, 8)
+    train = functools.partial(ex.execute, model=layers, batch=batch, loss=MSE, optimizer=request.param)
+    folder = tmp_path_factory.mktemp("checkpoints")
+    whole = train(program("1f1b", 2), n_steps=4)
+    return Trained(train, whole, train(program("1f1b", 2), n_steps=2, checkpoint=folder), folder)
+
+
 @pytest.mark.parametrize(
     "second",
     [("1f1b", 4, 1), ("interleaved_1f1b", 2, 2), ("zb_h1", 2, 1), ("gpipe", 1, 1)],
     ids=["four ranks", "two chunks", "ZB-H1", "one rank"],
 )
-def test_a_resumed_run_equals_the_uninterrupted_one(second, optimizer, layers, batch, tmp_path):
-    whole = ex.execute(program("1f1b", 2), layers, batch, loss=MSE, optimizer=optimizer, n_steps=4)
-    first = ex.execute(program("1f1b", 2), layers, batch, loss=MSE, optimizer=optimizer, n_steps=2, checkpoint=tmp_path)
-    rest = ex.execute(program(*second), layers, batch, loss=MSE, optimizer=optimizer, n_steps=2, resume=tmp_path)
+def test_a_resumed_run_equals_the_uninterrupted_one(second, trained):
+    _, whole, first, folder = trained
+    rest = trained.train(program(*second), n_steps=2, resume=folder)
     assert first.parity
     assert rest.parity
     assert rest.first_step == 2
@@ -241,6 +264,7 @@ def test_a_traced_module_is_saved_and_goes_on(batch, tmp_path):
     assert rest.state_dict()["middle.num_batches_tracked"] == 12
 
 
+@pytest.mark.slow
 def test_processes_save_and_resume_as_the_kernel_does(layers, batch, tmp_path):
     momentum = OPTIMIZERS["momentum"]
     whole = ex.execute(program("1f1b", 2), layers, batch, loss=MSE, optimizer=momentum, n_steps=3)

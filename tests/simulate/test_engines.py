@@ -54,18 +54,16 @@ def test_no_rank_does_two_things_at_once_and_no_action_starts_early(
     compute = frame[frame.stream == "compute"]
     for _, lane in compute.sort_values(["rank", "slot"]).drop_duplicates(["rank", "slot"]).groupby("rank"):
         assert (lane.start.to_numpy()[1:] >= lane.end.to_numpy()[:-1] - 1e-9).all()
-    at = compute.set_index(["kind", "stage", "micro_batch", "segment"])
+    at = {(e.kind, e.stage, e.micro_batch, e.segment): e for e in compute.itertuples()}
     latency = np.broadcast_to(costs.latency, (p, p)) if program.n_ranks == p else np.zeros((program.n_ranks,) * 2)
-    for kind, stage, micro_batch, segment in at.index:
-        row = at.loc[(kind, stage, micro_batch, segment)]
+    for (kind, stage, micro_batch, segment), row in at.items():
         next_to = ("F", stage - 1) if kind == "F" else ("B", stage + 1)
-        before = (*next_to, micro_batch, segment)
-        if before in at.index:
-            source = at.loc[before]
-            way = latency[source["rank"], row["rank"]] if source["rank"] != row["rank"] else 0.0
-            assert row["start"] >= source["end"] + way - 1e-9
+        source = at.get((*next_to, micro_batch, segment))
+        if source is not None:
+            way = latency[source.rank, row.rank] if source.rank != row.rank else 0.0
+            assert row.start >= source.end + way - 1e-9
         if kind == "B":
-            assert row["start"] >= at.loc[("F", stage, micro_batch, segment)]["end"] - 1e-9
+            assert row.start >= at[("F", stage, micro_batch, segment)].end - 1e-9
 
 
 def test_messages_take_their_way_and_say_what_they_carry() -> None:
