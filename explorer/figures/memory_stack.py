@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from explorer.analysis import memory_over_time, peak_holders
+from explorer.analysis import Levels, memory_over_time, peak_holders
 from explorer.analysis.peak import check_rank, fullest_rank
-from explorer.core import Category, Trace
+from explorer.core import Category, MemoryChanges, Trace
 from explorer.errors import InputError
 from explorer.figures.memory import check_device, device_trace
 from explorer.figures.palette import CATEGORY_COLORS, EITHER
@@ -130,7 +130,7 @@ def memory_stack_info(
         )
     rank = fullest_rank(trace) if rank is None else check_rank(trace, rank)
     time, layers = _layers(trace, rank)
-    held = np.sum(list(layers.values()), axis=0)
+    held = held_in_all(time, layers)
     at = int(np.argmax(held))
     dashed = None if predicted is None or not len(predicted.memory) else _total(predicted, rank)
     most = max(int(held[at]), device_bytes or 0, 0 if dashed is None else int(dashed[1].max(initial=0)))
@@ -155,20 +155,38 @@ def memory_stack_info(
 
 def _layers(trace: Trace, rank: int) -> tuple[Floats, dict[Category, Bytes]]:
     """Each category's bytes on times common to all: stacked areas must share them."""
-    found = {}
-    for category in Category:
-        time, level = memory_over_time(trace, category=category).of(rank)
-        if len(time) and level.any():
-            found[category] = time, level
+    changes = trace.memory.take(trace.memory.rank == rank)
+    parts = [_of_step(changes.take(changes.step == step)) for step in np.unique(changes.step)]
+    times = np.concatenate([np.zeros(0), *(time for time, _ in parts)])
+    levels = np.concatenate([np.zeros((len(Category), 0), np.int64), *(level for _, level in parts)], axis=1)
     last = float(trace.events.end.max(initial=0.0))
-    times = np.unique(np.concatenate([*(time for time, _ in found.values()), [last]]))
-    return times, {category: _at(times, *steps) for category, steps in found.items()}
+    if not len(times) or last > times[-1]:
+        times = np.append(times, last)
+        levels = np.append(levels, levels[:, -1:] if len(parts) else np.zeros((len(Category), 1), np.int64), axis=1)
+    return times, {category: levels[category] for category in Category if levels[category].any()}
+
+
+def held_in_all(time: Floats, layers: dict[Category, Bytes]) -> Bytes:
+    """(n,) the bytes of all layers together."""
+    return np.asarray(np.sum([np.zeros(len(time), np.int64), *layers.values()], axis=0, dtype=np.int64))
+
+
+def _of_step(changes: MemoryChanges) -> tuple[Floats, Bytes]:
+    """(n,) the instants at which a rank's sum changes in a step, and (n_categories, n) what it is for from then on."""
+    time, _ = _levels(changes)
+    by_category = [_levels(changes.take(changes.category == category)) for category in Category]
+    return time, np.stack([_at(time, *levels) for levels in by_category])
+
+
+def _levels(changes: MemoryChanges) -> tuple[Floats, Bytes]:
+    rank = np.zeros(len(changes), np.int64)
+    return Levels.of_changes(rank, changes.step, changes.time, changes.delta, n_ranks=1).of(0)
 
 
 def _at(times: Floats, time: Floats, level: Bytes) -> Bytes:
     """The level at each of `times`; 0 before the first row."""
     row = np.searchsorted(time, times, side="right") - 1
-    return np.where(row >= 0, level[np.maximum(row, 0)], 0)
+    return np.where(row >= 0, np.append(level, 0)[row], 0)
 
 
 def _total(trace: Trace, rank: int) -> tuple[Floats, Bytes]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import traitlets
 
-from explorer.figures.memory_stack import CATEGORY_INKS, CATEGORY_LETTERS, CATEGORY_TITLES, StackInfo
+from explorer.figures.memory_stack import CATEGORY_INKS, CATEGORY_LETTERS, CATEGORY_TITLES, StackInfo, held_in_all
 from explorer.figures.palette import CATEGORY_COLORS
 from explorer.figures.units import bytes_unit, time_unit
 
@@ -51,7 +51,7 @@ def chart_of(info: StackInfo, memory_limit: float | None) -> dict[str, Any]:
         `timeUnit`; and `label`, for a reader of the screen.
     """
     time, unit = time_unit(float(info.time[-1]), "wall"), info.unit
-    rows = _thinned(np.sum(list(info.layers.values()), axis=0))
+    rows = _thinned(held_in_all(info.time, info.layers))
     peak_time, peak = info.peak
     highest = max(peak, 0 if info.predicted is None else int(info.predicted[1].max(initial=0)))
     limit = memory_limit if memory_limit is not None and memory_limit <= _FAR * highest else None
@@ -61,7 +61,7 @@ def chart_of(info: StackInfo, memory_limit: float | None) -> dict[str, Any]:
         "unit": unit.name,
         "timeUnit": time.name,
         "end": max(ends) * time.factor,
-        "top": _ROOM * max(highest, limit or 0) * unit.factor,
+        "top": _ROOM * max(highest, limit or 0, 1) * unit.factor,
         "times": (info.time[rows] * time.factor).tolist(),
         "layers": [
             {

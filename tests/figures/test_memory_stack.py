@@ -1,10 +1,12 @@
 """What the stacked memory chart shows, against sums worked out by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.core import Category
+from explorer.core import Category, MemoryChanges
 from explorer.figures.memory_stack import memory_stack_info
 
 MIB = 1 << 20
@@ -27,6 +29,43 @@ def test_memory_stack_shows_each_category_on_common_times():
     }
     assert info.peak == (1, 14 * MIB)
     assert info.unit.name == "MiB"
+
+
+def test_memory_stack_begins_every_step_from_nothing():
+    # what a step's rows do not say was not there: gradients of step 0 are given back between steps
+    trace = simulated()
+    rows = {"rank": 0, "stage": 0, "micro_batch": -1}
+    memory = MemoryChanges.of(
+        step=[0, 0, 1, 1],
+        time=[0.0, 1.0, 5.0, 6.0],
+        category=[Category.PARAMETERS, Category.GRADIENTS, Category.PARAMETERS, Category.ACTIVATIONS],
+        delta=[2 * MIB, 7 * MIB, 2 * MIB, 4 * MIB],
+        **rows,
+    )
+    info = memory_stack_info(replace(trace, memory=memory), 0)
+    assert info.time.tolist() == [0, 1, 5, 6, 12]
+    assert {category: (level / MIB).tolist() for category, level in info.layers.items()} == {
+        Category.PARAMETERS: [2] * 5,
+        Category.GRADIENTS: [0, 7, 0, 0, 0],
+        Category.ACTIVATIONS: [0, 0, 0, 4, 4],
+    }
+    assert info.peak == (1, 9 * MIB)
+
+
+def test_memory_stack_counts_what_is_given_and_taken_at_one_instant_once():
+    # rank 0's first B ends where its next F begins, up to rounding: 4 + 4 is no 12
+    times = [0.0, 1.0, 0.1 + 0.2, 0.3]  # 0.1 + 0.2 is a little more than 0.3
+    memory = MemoryChanges.of(
+        step=0, time=times, rank=0, stage=0, micro_batch=[0, 0, 0, 1], delta=[4, -4, -4, 4], category=3
+    )
+    info = memory_stack_info(replace(simulated(), memory=memory), 0)
+    assert info.layers[Category.ACTIVATIONS].max() == 4
+
+
+def test_memory_stack_of_a_rank_that_holds_nothing_is_empty():
+    trace = simulated()
+    info = memory_stack_info(replace(trace, memory=trace.memory.take(trace.memory.rank == 0)), 1)
+    assert (info.layers, info.peak[1]) == ({}, 0)
 
 
 def test_memory_stack_takes_the_fullest_rank_and_says_what_is_at_its_peak():
