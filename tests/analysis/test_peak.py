@@ -3,6 +3,8 @@
 import pytest
 
 import explorer as ex
+from explorer.analysis.peak import peak_parts
+from explorer.core import Category
 
 
 def simulated(name="1f1b", n_ranks=4, n_micro_batches=8, **costs):
@@ -58,3 +60,17 @@ def test_peak_holders_where_nothing_is_known():
 def test_peak_holders_refuse_a_rank_that_is_not_there(rank):
     with pytest.raises(ex.ExplorerError, match="rank is a whole number from 0 to 3"):
         ex.peak_holders(simulated(), rank)
+
+
+@pytest.mark.parametrize("name", ["1f1b", "zb_v", "dualpipe"])
+def test_peak_parts_are_what_each_rank_holds_when_it_holds_the_most(name):
+    trace = simulated(name, optimizer_bytes=14, message_bytes=3)
+    parts = peak_parts(trace)
+    assert parts.sum(axis=1).tolist() == ex.peak_bytes(trace).tolist()
+    for rank in range(trace.n_ranks):
+        held = ex.peak_holders(trace, rank).groupby("category", observed=True)["bytes"].sum()
+        assert {one.name.lower(): size for one, size in zip(Category, parts[rank], strict=True) if size} == dict(held)
+
+
+def test_peak_parts_of_a_trace_without_bytes_are_nothing():
+    assert not peak_parts(simulated(activation_bytes=0, parameter_bytes=0)).any()

@@ -38,3 +38,10 @@ def test_timeline_and_memory_share_their_time_axis():
     figure = ex.timeline_and_memory(simulated())
     assert {trace.xaxis for trace in figure.data} == {None}
     assert [trace.yaxis for trace in figure.data] == [None, None, "y2", "y2"]
+
+
+def test_timeline_and_memory_draw_what_the_device_has():
+    figure = ex.timeline_and_memory(simulated(activation_bytes=3 << 20), device_bytes=1e9)
+    (device,) = (trace for trace in figure.data if trace.name == "the device has")
+    assert device.yaxis == "y2"
+    assert set(device.y) == {1e9 / 2**20}  # in MiB, as the lines

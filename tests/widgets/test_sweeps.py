@@ -118,3 +118,25 @@ def test_a_sweep_can_be_stopped(panel):
         assert panel.status.value.startswith("1 of 7 · stopped")
     finally:
         ex.unregister("stopping")
+
+
+def test_a_sweep_marks_the_best_that_fits_and_strikes_out_what_does_not():
+    # GPipe keeps M activations of 1 GiB, 1F1B 4, in what a device has: 5
+    settings = Settings(activation_bytes=2.0**30, memory_limit=5 * 2.0**30, message_bytes=0.0)
+    panel = SweepPanel(lambda: settings, lambda _opened: None, Look())
+    panel.schedules.value, panel.counts.value = ("gpipe", "1f1b"), "4, 8"
+    cells = swept(panel)
+    assert cells["over"] == [[False, True], [False, False]]
+    assert cells["best"] == [1, 1]
+    assert cells["key"] == "Struck out: 1 cell needs more than the 5 GiB of a rank's device"
+    panel.value.value = "peak_bytes"
+    assert panel.table.cells["text"] == [["4 GiB", "8 GiB"], ["4 GiB", "4 GiB"]]
+    panel.close()
+
+
+def test_a_sweep_without_bytes_says_so_in_place_of_0_bytes(panel):
+    panel.value.value = "peak_bytes"
+    cells = swept(panel)
+    assert "no bytes are known" in cells["title"]
+    assert cells["text"][0] == ["–", "–"]
+    assert cells["best"] is None
