@@ -1,4 +1,4 @@
-"""Every schedule of the registry in processes: equal to the unpipelined model, or refused in one sentence."""
+"""Programs of any origin in processes: equal to the unpipelined model. The registry's are in test_family.py."""
 
 from __future__ import annotations
 
@@ -7,87 +7,22 @@ import sys
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 import explorer as ex
 from explorer.core import Kind, Stream
-from explorer.errors import ProgramError, ScheduleError
 from explorer.execute.keeper import prepare
-from explorer.schedules import REGISTRY
+from tests.execute import family
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are forked")]
-
-WIDTH = 8
-REFUSED = {
-    "dualpipe": "needs one weight copy a stage; dualpipe has 2",
-    "chimera": "needs one weight copy a stage; chimera has 2",
-    "pipedream": "keeps one version of the weights and updates them after the step; pipedream keeps up to 3",
-    "pipedream_2bw": "keeps one version of the weights and updates them after the step; pipedream_2bw keeps up to 2",
-    "seq1f1b": "passes whole sequences from stage to stage; seq1f1b cuts them into",
-}
-TRAINS = [name for name in REGISTRY if name not in {*REFUSED, "forward_only"}]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def prepared():
-    prepare(4)
+    prepare(3)
 
 
-def squared(outputs, targets):
-    return (outputs - targets).square().mean()
-
-
-def of(name, n_ranks):
-    """The schedule with the fewest micro-batches, from 2·P + 2 on, that it exists for."""
-    options = (
-        {"memory_limit": 1e9, "costs": ex.Costs(forward=1, backward=2)}
-        if "memory_limit" in REGISTRY[name].options
-        else {}
-    )
-    for n_micro_batches in range(2 * n_ranks + 2, 17):
-        try:
-            return ex.schedule(name, n_ranks=n_ranks, n_micro_batches=n_micro_batches, **options)
-        except ScheduleError:
-            continue
-    raise AssertionError(name)
-
-
-def train(program, n_steps=3):
-    layers = [nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(program.n_stages)]
-    batch = torch.randn(2, 2 * program.n_micro_batches, WIDTH).unbind()
-    return ex.execute(
-        program,
-        layers,
-        batch,
-        loss=squared,
-        optimizer=lambda p: torch.optim.SGD(p, lr=0.1),
-        n_steps=n_steps,
-        backend="processes",
-    )
-
-
-@pytest.mark.parametrize("name", TRAINS)
-def test_three_steps_equal_those_of_the_unpipelined_model(name):
-    program = of(name, 2 + TRAINS.index(name) % 3)
-    run = train(program)
-    assert run.parity, run.parity_worst
-    assert len(run.losses) == 3
-    assert run.gradients.keys() == {
-        f"{stage}.0.{part}" for stage in range(program.n_stages) for part in ("weight", "bias")
-    }
-    compute = run.trace.events.take((run.trace.events.stream == Stream.COMPUTE) & (run.trace.events.kind != Kind.U))
-    assert len(compute) == 3 * program.n_actions
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_a_rank_with_one_copy_of_todays_weights_cannot_do_is_refused(name):
-    with pytest.raises(ProgramError, match=REFUSED[name]):
-        train(of(name, 3 if name == "pipedream" else 4))
-
-
-def test_every_schedule_is_in_one_of_the_lists():
-    assert {*TRAINS, *REFUSED, "forward_only"} == REGISTRY.keys()
+def train(program, n_steps):
+    return family.execute(program, "processes", *family.layers_and_batch(program), n_steps=n_steps)
 
 
 @pytest.mark.parametrize("seed", range(5))
