@@ -51,6 +51,7 @@ def test_illegal_number_is_explained_where_it_is_and_the_picture_kept(app):
     assert app.controls.fields["n_micro_batches"].explanation == ""
 
 
+@pytest.mark.slow
 def test_rebuilding_leaves_no_widget_and_no_trace_behind():
     registry = ipywidgets.widgets.widget._instances
 
