@@ -29,7 +29,7 @@ def cut(model: Any, n_stages: int, *, split_points: Sequence[str] | None, sample
     """
     whole = _copy(model)
     _refuse_patched(whole)
-    layers = _layers(whole)
+    layers = layers_of(whole)
     if layers is None and n_stages == 1 and not split_points:
         return CutModel(whole, [whole], [dict(whole.named_parameters())])
     if layers is None and split_points is None:
@@ -40,7 +40,7 @@ def cut(model: Any, n_stages: int, *, split_points: Sequence[str] | None, sample
         )
     if layers is None:
         return cut_by_tracing(whole, n_stages, split_points=list(split_points or ()), sample=sample)
-    bounds = _bounds([name for name, _ in layers], n_stages, split_points)
+    bounds = bounds_of([name for name, _ in layers], n_stages, split_points)
     parts = [layers[a:b] for a, b in pairwise(bounds)]
     named = [
         {f"{name}.{inner}": parameter for name, layer in part for inner, parameter in layer.named_parameters()}
@@ -50,7 +50,7 @@ def cut(model: Any, n_stages: int, *, split_points: Sequence[str] | None, sample
     return CutModel(whole, [Chain(part).train(whole.training) if part else Chain(part) for part in parts], named)
 
 
-def _layers(whole: nn.Module) -> list[tuple[str, nn.Module]] | None:
+def layers_of(whole: nn.Module) -> list[tuple[str, nn.Module]] | None:
     """The layers of an nn.Sequential, also those that occur twice; None for a module with a forward of its own."""
     if not isinstance(whole, nn.Sequential) or type(whole).forward is not nn.Sequential.forward:
         return None
@@ -94,7 +94,7 @@ def _refuse_patched(whole: nn.Module) -> None:
             )
 
 
-def _bounds(names: list[str], n_stages: int, split_points: Sequence[str] | None) -> list[int]:
+def bounds_of(names: list[str], n_stages: int, split_points: Sequence[str] | None) -> list[int]:
     """Where each stage begins among the layers, and the end."""
     if split_points is not None:
         unknown = next((name for name in split_points if name not in names), None)

@@ -138,11 +138,11 @@ def _watch_inputs(module: Chain, arrived: dict[str, str]) -> list[Callable[[], N
 
 def _tensors(output: Any, model: CutModel, stage: int) -> Values:
     values = tuple(output) if isinstance(output, (tuple, list)) else (output,)
-    wrong = next((value for value in values if not isinstance(value, torch.Tensor)), None)
-    if wrong is not None or not values:
+    wrong = [type(value).__name__ for value in values if not isinstance(value, torch.Tensor)]
+    if wrong or not values:
         raise ModelError(
             f"stages hand tensors to each other; stage {stage}, which ends with layer {model.layer_at(stage)}, gives "
-            f"{type(wrong).__name__}; give a tensor or a tuple of tensors",
+            f"{wrong[0] if wrong else 'nothing'}; give a tensor or a tuple of tensors",
             argument="model",
         )
     return values

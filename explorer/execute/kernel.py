@@ -51,6 +51,7 @@ from explorer.execute.preflight_look import advise, refuse
 from explorer.execute.preflight_report import Report
 from explorer.execute.processes import train_in_processes
 from explorer.execute.recorder import Recorder
+from explorer.execute.rehearsed import rehearsed
 from explorer.execute.run import Run
 from explorer.execute.session import Bench, Seeds
 from explorer.execute.settings import alone, measured, random_state_kept
@@ -163,6 +164,7 @@ def execute(
             keeper().start()  # it imports torch while the model is looked at here
         group = one_rank_group() if in_kernel else contextlib.nullcontext()
         with measured(), group, quiet(), core_time() as own:
+            job = rehearsed(job, model, split_points) if backend == "processes" else job
             bench, reference, report = _prepare(job, model, split_points, listeners, clock or own, backend, start)
             error: BaseException | None = None
             try:

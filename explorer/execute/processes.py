@@ -86,4 +86,6 @@ def _followed(job: Job, bench: Bench, hooks: Hooks) -> Follower:
 
 
 def _started(job: Job, loan: Lent) -> Started:
-    return Started(job.program.n_ranks, loan.n_forked, time.perf_counter() - job.begun, loan.waited)
+    n_forked, waited = job.forked
+    seconds = time.perf_counter() - job.begun
+    return Started(job.program.n_ranks, n_forked + loan.n_forked, seconds, waited + loan.waited)

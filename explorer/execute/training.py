@@ -42,6 +42,7 @@ class Job:
         optimizer_state: of a training that goes on, by parameter name.
         saving: where and how often its state is saved, or None.
         faults: to make happen.
+        forked: workers that were forked for it before it began, and the seconds this was waited for.
     """
 
     program: Program
@@ -56,6 +57,7 @@ class Job:
     optimizer_state: OptimizerState = field(default_factory=dict)
     saving: Saving | None = None
     faults: tuple[Fault, ...] = ()
+    forked: tuple[int, float] = (0, 0.0)
 
     @property
     def target(self) -> torch.Tensor | None:

@@ -32,6 +32,7 @@ from explorer.execute.files import imported_since
 from explorer.execute.hooks import Hooks
 from explorer.execute.parity_rounding import Sketch, sketch_of
 from explorer.execute.rank_session import RankBench, RankSession
+from explorer.execute.rehearsal import Rehearsal
 from explorer.execute.reporter import WARM_UP, Reporter
 from explorer.execute.session import Bench
 from explorer.execute.settings import keep_memory
@@ -78,12 +79,16 @@ def _listen(pipe: Connection, tasks: SimpleQueue[bytes]) -> None:
 
 def _work(order: Order, data: bytes, ranks: Ranks, reporter: Reporter, ours: frozenset[str]) -> None:
     try:
-        task: Task = from_bytes(data)
+        task: Task | Rehearsal = from_bytes(data)
     except Exception as error:
         raise ModelError(
             f"a worker must be able to import what the model is made of; it failed with {first_line(error)}; put that "
             'file where Python finds it, or run backend="kernel"'
         ) from error
+    if isinstance(task, Rehearsal):
+        task.run(reporter.tell)
+        reporter.tell("rehearsed", imported_since(ours))
+        return
 
     def join(backend: str) -> None:
         ranks.join(order.group, order.n_ranks, order.port, 2 * order.timeout, backend=backend)

@@ -12,6 +12,7 @@ from explorer.execute._torch_ranks import LOOPBACK
 from explorer.execute.by_value import from_bytes, to_bytes
 from explorer.execute.files import Seen
 from explorer.execute.nursery import Nursery
+from explorer.execute.rehearsal import Rehearsal
 from explorer.execute.tasks import Order, Task
 
 _BACKLOG = 128  # connections to the store that may be waiting
@@ -74,7 +75,7 @@ class Workers:
                 same.detach()  # the pipe's own
         return Order(self._n_groups, n_ranks, self._port, timeout)
 
-    def send(self, order: Order, task: Task) -> bool:
+    def send(self, order: Order, task: Task | Rehearsal) -> bool:
         """Give a worker its task; whether it was there to take it.
 
         Raises:

@@ -12,6 +12,17 @@ from explorer.errors import InputError, ModelError, RunError
 MSE = nn.functional.mse_loss
 
 
+class Giving(nn.Module):
+    """A layer that gives something of its own."""
+
+    def __init__(self, given):
+        super().__init__()
+        self.given = given
+
+    def forward(self, x):
+        return self.given
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -57,6 +68,11 @@ def test_an_optimizer_of_the_callers_parameters_is_refused(program, make_layers,
         (nn.Bilinear(8, 8, 8), "got Bilinear without; name the submodules"),
         ([nn.Linear(8, 8), nn.Linear(7, 8)], r"layer 1 \(Linear, stage 1\) does not take what layer 0 gives, \(4, 8\)"),
         ([nn.Conv2d(3, 8, 3), nn.Linear(7, 8)], r"layer 0 \(Conv2d, stage 0\) does not take what the batch gives"),
+        (
+            [nn.Linear(8, 8), Giving(None)],
+            "stages hand tensors to each other; stage 1, .* layer 1, gives NoneType; give",
+        ),
+        ([Giving(()), nn.Linear(8, 8)], "stages hand tensors to each other; stage 0, .* layer 0, gives nothing; give"),
         ([nn.Linear(8, 8), nn.LSTM(8, 8)], "stages hand tensors to each other; stage 1, .* layer 1, gives tuple"),
     ],
 )
