@@ -28,12 +28,14 @@ from explorer.execute.parity import Outcome
 from explorer.execute.party import Joined
 from explorer.execute.reporter import Reporter
 from explorer.execute.session import Bench
+from explorer.execute.stages import first_line
 from explorer.execute.tasks import task_of
 from explorer.execute.training import Job
 from explorer.execute.worker import failure_of, run_rank
 
 _FAILED = "explorer_failed"
 _MOMENT = timedelta(seconds=2)  # in which the cause of what may be an echo is waited for
+_OF_A_HOOK = "a run's hooks must not fail; one on rank {} did: {}; mend it there"
 _AFRESH = 2.0  # seconds after which clocks are compared again
 
 
@@ -135,7 +137,8 @@ def _run(job: Job, bench: Bench, reports: Reports, party: Joined) -> None:
         run_rank(task, reports, lambda backend: None, frozenset(sys.modules), place=place)
     except Exception as error:
         if error is reports.hook_error:
-            _tell(default_store(), party, failure_of(error).message)
+            said = str(error) if isinstance(error, ExplorerError) else _OF_A_HOOK.format(party.rank, first_line(error))
+            _tell(default_store(), party, said)
             raise
         _fail(error, party)
 

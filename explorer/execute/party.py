@@ -178,18 +178,36 @@ def _group(device: torch.device, seconds: float) -> Iterator[Any]:
     distributed: Any = torch.distributed
     limit, is_ours = timedelta(seconds=2 * seconds), not distributed.is_initialized()
     if is_ours:
-        # where all meet on the loopback, nothing listens elsewhere
-        here = os.environ["MASTER_ADDR"] in _LOOPBACK and backend_of(device) == "gloo"
-        with _on_loopback() if here else contextlib.nullcontext() as options:
-            if options is not None:
-                options._timeout = limit  # noqa: SLF001  options given, torch ignores the argument
-            distributed.init_process_group(backend_of(device), timeout=limit, pg_options=options)
+        _meet(backend_of(device), limit)
     try:
         is_gloo = distributed.get_backend() == "gloo"
         yield distributed.group.WORLD if is_gloo else distributed.new_group(backend="gloo", timeout=limit)
     finally:
         if is_ours:
             distributed.destroy_process_group()
+
+
+def _meet(backend: str, limit: timedelta) -> None:
+    """Make torch's default group of all that torchrun has started.
+
+    Its store outlives the group: with names of the group's own, no rank takes an address of the one before for the
+    other's, and calls where nobody listens any more.
+
+    Raises:
+        RunError: if a rank does not come.
+    """
+    distributed: Any = torch.distributed
+    # where all meet on the loopback, nothing listens elsewhere
+    here = os.environ["MASTER_ADDR"] in _LOOPBACK and backend == "gloo"
+    with _together(), _on_loopback() if here else contextlib.nullcontext() as options:
+        if options is not None:
+            options._timeout = limit  # noqa: SLF001  options given, torch ignores the argument
+        store, rank, n_ranks = next(distributed.rendezvous("env://", timeout=limit))
+        store.set_timeout(limit)
+        named = distributed.PrefixStore(f"explorer_groups/{store.add(f'explorer_groups/{rank}', 1)}", store)
+        distributed.init_process_group(
+            backend, store=named, rank=rank, world_size=n_ranks, timeout=limit, pg_options=options
+        )
 
 
 def _closed(error: Exception) -> tuple[Any, ...]:
