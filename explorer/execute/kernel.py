@@ -112,12 +112,14 @@ def execute(
             of the processes that torchrun has started, on any machines, calls this alike, and is a rank.
         links: whose latency, bandwidth and, if given, message_bytes the messages take in the kernel; None for free.
         split_points: names of the layers or submodules where a new stage begins.
-        hooks: who hears of the run; a Recorder among them is the one the trace comes from.
+        hooks: who hears of the run; a Recorder among them is the one the trace comes from. Under torchrun every rank's
+            hear of all ranks, between two steps.
         clock: seconds now; None for wall time without what the thread waited while other programs had all cores;
             processes have the machine's own.
         timeout: seconds after which ranks in processes of which nothing is heard are given up; more than the longest
             operation takes.
         checkpoint: a folder for the state after a step: parameters, buffers and the optimizer's, by parameter name.
+            Under torchrun rank 0 alone reads and writes, for all: it needs to be on its machine only.
         every: steps from one checkpoint to the next; the last step's is written in any case.
         keep_last: how many checkpoints stay.
         resume: a folder whose latest checkpoint, or a file, this run goes on from, at whatever ranks, chunks and
