@@ -61,10 +61,12 @@ def test_ranks_of_two_nodes_make_one_run_whose_trace_is_on_one_clock(tmp_path):
     file = tmp_path / "run.json.gz"
     words = ("--model", "node_script:made", "--ranks", "2", "--micro-batches", "4", "--steps", "2")
     fault = "delay_message action=0F1 seconds=0.1 step=1"
-    (first, said), (second, silent) = on_two_nodes(*words, "--fault", fault, "--output", str(file))
+    saved = ("--checkpoint", str(tmp_path / "saved"), "--keep-last", "1")
+    (first, said), (second, silent) = on_two_nodes(*words, *saved, "--fault", fault, "--output", str(file))
     assert (first, second) == (0, 0), said + silent
     assert "gradients equal those of one process" in said
     assert "loss" not in silent  # rank 0 speaks for all
+    assert [path.name for path in (tmp_path / "saved").iterdir()] == ["step-00000002.safetensors"]
     trace = ex.load(file)
     assert trace.clock == "real"
     zero, one = trace.clock_offsets
