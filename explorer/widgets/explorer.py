@@ -21,11 +21,11 @@ from explorer.widgets.numbers import Number, numbers
 from explorer.widgets.panel import RunPanel
 from explorer.widgets.picture import Frame, Picture
 from explorer.widgets.places import Places
-from explorer.widgets.runner import Job, Runner
+from explorer.widgets.runner import Job, Runner, check_small
 from explorer.widgets.settings import Prediction, Settings
 from explorer.widgets.under import Under
 from explorer.widgets.where import KERNEL, PROCESSES
-from explorer.widgets.words import MEASURED, PREDICTED, calm, label, only_simulated, origin_of, parity, sentence, until
+from explorer.widgets.words import MEASURED, PREDICTED, calm, label, not_begun, origin_of, parity, sentence, until
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from explorer.execute import Run
 
 _FAINT = "Faint: predicted from the costs this run measured"
-_MOST_ON_CHANGE = 2000  # actions of a run that begins by itself
 _P = ParamSpec("_P")
 
 
@@ -165,7 +164,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         if self._runner.stop() and legal:
             self.panel.tell(f"The run was stopped, for its numbers were changed. {PREDICTED}")
         if legal and self.panel.on_change.value:
-            self._run_if_small()
+            self._submit(by_itself=True)
 
     def _redraw(self) -> bool:
         self._runner.stop()
@@ -223,14 +222,6 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self._runner.stop()
         self.panel.tell("Stopping …")
 
-    def _run_if_small(self) -> None:
-        settings, prediction = self.controls.settings(), self.prediction
-        n_actions = prediction.program.n_actions * settings.n_steps if prediction else 0
-        if n_actions <= _MOST_ON_CHANGE:
-            self._submit(by_itself=True)
-        else:
-            self.panel.tell(f"{PREDICTED}. A run of {n_actions:,} operations does not begin by itself: press Run")
-
     def _submit(self, *, by_itself: bool = False) -> None:
         if self.prediction is not None:
             settings = self.controls.settings()
@@ -239,9 +230,10 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             self._runner.submit(Job(settings, self.prediction, start, backend, by_itself))
 
     def _start(self, job: Job) -> None:
-        """Begin `job`; one that nobody asked for only if it can run, for until then all is as it was."""
+        """Begin `job`; one that nobody asked for only if it can run and is small, for until then all is as it was."""
         if job.by_itself:
             check_runs(job.prediction.program)
+            check_small(job)
         self.places.settle()
         self._begin(job)
 
@@ -267,7 +259,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         if job is self._shown:
             self._show_end(job, run, error)
         elif error is not None and self._shown is None and job.prediction is self.prediction:
-            self.panel.tell(only_simulated(error))  # it did not begin
+            self.panel.tell(not_begun(error))
         self.places.release()
 
     def _show_end(self, job: Job, run: Run | None, error: BaseException | None) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from explorer.errors import RunStopped
+from explorer.errors import InputError, RunStopped
 from explorer.execute import Hook, Recorder, Stop
 from explorer.widgets.settings import Prediction, Settings
 from explorer.widgets.where import KERNEL
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FRAMES_A_SECOND = 15
 _DEBOUNCE = 0.15  # seconds without a newer wish before a run on change begins
-
+_MOST_BY_ITSELF = 2000  # operations
 _PATIENCE_AT_EXIT = 5.0  # seconds for the operation that runs
 
 
@@ -44,6 +44,17 @@ class Job:
     by_itself: bool = False
     recorder: Recorder = field(default_factory=Recorder)
     stop: Stop = field(default_factory=Stop)
+
+
+def check_small(job: Job) -> None:
+    """Refuse a run that would take so long that somebody should ask for it.
+
+    Raises:
+        InputError: if it has too many operations.
+    """
+    n_actions = job.prediction.program.n_actions * job.settings.n_steps
+    if n_actions > _MOST_BY_ITSELF:
+        raise InputError(f"A run of {n_actions:,} operations does not begin by itself: press Run", argument="run")
 
 
 class _Frames(Hook):

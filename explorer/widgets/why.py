@@ -95,6 +95,8 @@ def _which(trace: Trace, whole: Trace, step: Trace) -> str:
         return f" This is what has run of step {number}, which is not over: what would help can be told of a whole one."
     if len(trace.steps) == 1:
         return ""
+    if len(whole.steps) == 1:
+        return f" This is step {number}, the only one that is over."
     return f" This is step {number} of {len(whole.steps)}{' that are over' if whole is not trace else ''}."
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from explorer.core import Trace
-from explorer.errors import ExplorerError, ProgramError
+from explorer.errors import ExplorerError, InputError, ProgramError
 from explorer.widgets.numbers import Number
 from explorer.widgets.runner import Job
 from explorer.widgets.where import KERNEL, PROCESSES
@@ -29,9 +29,11 @@ def sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def only_simulated(error: BaseException) -> str:
-    """Why what is shown cannot run, in a sentence; without what would do where that is to simulate it, as is done."""
+def not_begun(error: BaseException) -> str:
+    """Why what is shown did not run by itself, in a sentence; without what would do where that is to simulate it."""
     text = sentence(error)
+    if isinstance(error, InputError):
+        return f"{PREDICTED}. {text}"
     if isinstance(error, ProgramError) and text.count("; ") > 1:
         text = text.rpartition("; ")[0]
     return f"{PREDICTED}. Simulated only: {text}"

@@ -10,7 +10,7 @@ import pytest
 from torch import nn
 
 from explorer.errors import MissingError, ProgramError
-from explorer.widgets.words import only_simulated
+from explorer.widgets.words import not_begun
 from tests.widgets.waiting import until
 
 
@@ -149,7 +149,7 @@ def test_a_schedule_that_cannot_run_is_calmly_predicted_on_change_and_refused_wh
     ],
 )
 def test_why_a_run_cannot_be_is_one_sentence_without_what_is_done_already(error, said):
-    assert only_simulated(error) == f"Predicted from the costs set here. Simulated only: {said}"
+    assert not_begun(error) == f"Predicted from the costs set here. Simulated only: {said}"
 
 
 def test_a_run_without_torch_is_not_missed_until_it_is_asked_for(open_app, monkeypatch):
@@ -172,3 +172,18 @@ def test_what_is_measured_when_a_run_is_stopped_stays_as_a_picture_that_can_be_e
     until(lambda: app._picture._drawn.measured is not None and not app._picture._drawn.live, "the last picture")
     app.timeline.explain = True
     assert app.timeline.gaps["n"] > 0
+
+
+@pytest.mark.parametrize(
+    ("schedule", "said"),
+    [
+        ("1f1b", "Predicted from the costs set here. A run of 2,560 operations does not begin by itself: press Run"),
+        ("dualpipe", "Predicted from the costs set here. Simulated only: torch's runtime holds each stage once"),
+    ],
+)
+def test_a_long_run_waits_to_be_asked_for_but_not_one_that_cannot_be(open_app, schedule, said):
+    app = open_app(run_on_change=True, n_steps=40, n_micro_batches=16)
+    app.controls.fields["n_micro_batches"].control.value = 8  # 4 ranks, F and B: 64 operations a step
+    app.controls.fields["schedule"].control.value = schedule
+    until(lambda: app.panel.status.startswith(said), said)
+    assert app.panel.error == ""
