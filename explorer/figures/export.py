@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from os import PathLike
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
 from explorer.errors import InputError
+from explorer.figures.document import document
 from explorer.figures.palette import DARK, LIGHT, Theme
 
 if TYPE_CHECKING:
@@ -16,24 +16,9 @@ if TYPE_CHECKING:
 
 _CONFIG = {"displaylogo": False, "showSendToCloud": False, "responsive": True, "scrollZoom": True}
 
-_PAGE = Template(
-    """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark">
-<title>$title</title>
-<style>
-body { margin: 0; padding: 8px; background: $light_paper; font-family: sans-serif; }
-@media (prefers-color-scheme: dark) { body { background: $dark_paper; } }
-</style>
-</head>
-<body>
-$figure
-</body>
-</html>
-"""
+_STYLE = Template(
+    """body { margin: 0; padding: 8px; background: $light_paper; font-family: sans-serif; }
+@media (prefers-color-scheme: dark) { body { background: $dark_paper; } }"""
 )
 
 # plotly sets its colours itself, so the page's theme has to be handed to it
@@ -77,7 +62,7 @@ def write_html(figure: go.Figure, path: str | PathLike[str], *, title: str = "Pi
     colors = {**_colors("light", LIGHT), **_colors("dark", DARK)}
     script = _FOLLOW_THEME.substitute(colors)
     drawn = figure.to_html(config=_CONFIG, include_plotlyjs=True, full_html=False, post_script=script)
-    page = _PAGE.substitute(colors, title=html.escape(title), figure=drawn)
+    page = document(title, style=_STYLE.substitute(colors), body=drawn)
     target = Path(path)
     try:
         target.write_text(page, encoding="utf-8")

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import base64
-import html
 import json
 from string import Template
 from typing import Any
 
+from explorer.figures.document import document
 from explorer.figures.palette import DARK, LIGHT
 from explorer.widgets.timeline import SCRIPT, STYLE_SHEET, Timeline
 
 _OWN = ("_esm", "_css", "frozen")
-# the browser's script asks a model for its state; here it is one that never changes
-_PAGE = Template(
-    """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark">
-<title>$title</title>
-<style>
-body { margin: 8px; font: 13px system-ui, sans-serif; color: $light_text; background: $light_paper; }
+_STYLE = Template(
+    """body { margin: 8px; font: 13px system-ui, sans-serif; color: $light_text; background: $light_paper; }
 body[data-jp-theme-light="false"] {
   color: $dark_text; background: $dark_paper; --jp-layout-color1: $dark_paper; --jp-layout-color2: #2a2d33;
   --jp-ui-font-color1: $dark_text; --jp-ui-font-color2: #a9adb5; --jp-border-color2: #50545c;
 }
-$css
-</style>
-</head>
-<body>
-<div id="picture"></div>
+$css"""
+)
+# the browser's script asks a model for its state; here it is one that never changes
+_BODY = Template(
+    """<div id="picture"></div>
 <script>
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const follow = () => { document.body.dataset.jpThemeLight = !dark.matches; };
@@ -55,10 +46,7 @@ const model = {
 };
 render({ model, el: document.getElementById("picture"), signal: new AbortController().signal });
 </script>
-<script id="state" type="application/json">$state</script>
-</body>
-</html>
-"""
+<script id="state" type="application/json">$state</script>"""
 )
 
 
@@ -67,16 +55,10 @@ def picture_page(timeline: Timeline, *, title: str = "Pipeline Explorer") -> str
     names = [name for name in timeline.trait_names(sync=True) if name not in _OWN and _is_data(getattr(timeline, name))]
     state = {name: _plain(getattr(timeline, name)) for name in names}
     text = json.dumps({**state, "frozen": True}, separators=(",", ":"))
-    return _PAGE.substitute(
-        title=html.escape(title),
-        css=STYLE_SHEET,
-        esm=SCRIPT,
-        state=text.replace("<", "\\u003c"),  # so that no text within it ends the script
-        light_text=LIGHT.text,
-        light_paper=LIGHT.paper,
-        dark_text=DARK.text,
-        dark_paper=DARK.paper,
-    )
+    safe = text.replace("<", "\\u003c")  # so that no text within it ends the script
+    papers = {"light_paper": LIGHT.paper, "dark_paper": DARK.paper}
+    style = _STYLE.substitute(papers, light_text=LIGHT.text, dark_text=DARK.text, css=STYLE_SHEET)
+    return document(title, style=style, body=_BODY.substitute(esm=SCRIPT, state=safe))
 
 
 def _is_data(value: Any) -> bool:
