@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_CODES = {"int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4"} | {
-    "float32": "f4",
-    "float64": "f8",
-}
+_INTEGERS = {"uint8": "u1", "int8": "i1", "uint16": "u2", "int16": "i2", "uint32": "u4", "int32": "i4"}
+_CODES = {**_INTEGERS, "float32": "f4", "float64": "f8"}
 _SEEN = 1e-6  # of a bar: less than a pixel until the bar is a million pixels wide
 
 
 def small_integers(values: npt.NDArray[Any]) -> npt.NDArray[np.integer[Any]]:
     """Whole `values` in the shortest integers that hold them all."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
-    return np.asarray(values, np.promote_types(np.min_scalar_type(least), np.min_scalar_type(most)))
+    fitting = (name for name in _INTEGERS if np.iinfo(name).min <= least and most <= np.iinfo(name).max)
+    return np.asarray(values, next(fitting))
 
 
 def short_times(
