@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,11 @@ import pytest
 from tests.browser.lab import Lab
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_TOKEN = "explorer-test"
+TOKEN = "explorer-test"
+SERVER_OPTIONS = (
+    *("--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port_retries=0"),
+    f"--IdentityProvider.token={TOKEN}",
+)
 
 
 class Server(NamedTuple):
@@ -32,7 +37,7 @@ class Server(NamedTuple):
     folder: Path
 
 
-def _missing(reason: str) -> None:
+def missing(reason: str) -> None:
     """A skip with its reason on a user's machine; a failure in CI, where it must be there."""
     if os.environ.get("CI"):
         pytest.fail(f"{reason}, and CI must not go without")
@@ -45,7 +50,7 @@ def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api")
     path = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if path is None:
-        _missing(f"the browser tests need one of {', '.join(_BROWSERS)}; none is installed")
+        missing(f"the browser tests need one of {', '.join(_BROWSERS)}; none is installed")
     with playwright.sync_playwright() as driver:
         chromium = driver.chromium.launch(
             executable_path=path, args=["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
@@ -56,25 +61,33 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A JupyterLab on a free port with folders of its own; its whole process group ends with the tests."""
-    home = tmp_path_factory.mktemp("jupyter")
-    folder = tmp_path_factory.mktemp("notebooks")
-    port = _free_port()
+    """A JupyterLab on a free port with folders of its own."""
+    home, folder, port = tmp_path_factory.mktemp("jupyter"), tmp_path_factory.mktemp("notebooks"), free_port()
+    command = ["jupyterlab", *SERVER_OPTIONS, f"--ServerApp.port={port}", f"--ServerApp.root_dir={folder}"]
+    with serving([*command, "--LabApp.expose_app_in_browser=True"], home, f"http://127.0.0.1:{port}/api?token={TOKEN}"):
+        yield Server(f"http://127.0.0.1:{port}", TOKEN, folder)
+
+
+@contextmanager
+def serving(module: list[str], home: Path, url: str) -> Iterator[None]:
+    """A server: a Python module with its options. It keeps to folders in `home`; its whole process group ends with it.
+
+    It is there as soon as `url` answers.
+    """
     environment = {**os.environ}
     environment.pop("JUPYTER_PATH", None)
     for name in ("CONFIG_DIR", "DATA_DIR", "RUNTIME_DIR"):
         environment[f"JUPYTER_{name}"] = str(home / name.lower())
     environment["JUPYTERLAB_SETTINGS_DIR"] = str(home / "settings")
     environment["JUPYTERLAB_WORKSPACES_DIR"] = str(home / "workspaces")
+    home.mkdir(exist_ok=True)
     _decline_news(home / "settings")
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
-    command += [f"--ServerApp.port={port}", f"--IdentityProvider.token={_TOKEN}", f"--ServerApp.root_dir={folder}"]
-    command += ["--LabApp.expose_app_in_browser=True", "--ServerApp.port_retries=0"]
+    command = [sys.executable, "-m", *module]
     with (home / "log").open("w") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
     try:
-        _await(f"http://127.0.0.1:{port}/api?token={_TOKEN}", process, home / "log")
-        yield Server(f"http://127.0.0.1:{port}", _TOKEN, folder)
+        _await(url, process, home / "log")
+        yield
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         try:
@@ -105,7 +118,7 @@ def _decline_news(settings: Path) -> None:
     file.write_text('{"fetchNews": "false", "checkForUpdates": false}')
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -121,4 +134,4 @@ def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
             if process.poll() is not None:
                 break
             time.sleep(0.1)
-    pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-2000:]}")
+    pytest.fail(f"the server did not start:\n{log.read_text()[-2000:]}")
