@@ -11,6 +11,7 @@ from explorer.widgets.markup import Markup, Part, bar, element, table
 from explorer.widgets.settings import Settings
 
 _HERE, _OTHERS = "#0a6ebd", "#868c96"
+_OVER = "rgba(128, 128, 128, 0.4)"  # of what is more than the device has
 _HEADS = ("schedule", "makespan", "", "bubble ratio", "peak in flight", "peak memory", "messages", "weight copies")
 _MOST_NAMED = 3
 
@@ -83,7 +84,7 @@ def _best(there: list[_Row], limit: float, unit: Unit) -> str:
 def _row(one: _Row, longest: float, unit: Unit, settings: Settings) -> tuple[object, ...]:
     name, held, limit = one["schedule"], float(one["peak_bytes"]), settings.limit
     here = name == settings.schedule
-    color = _HERE if here else _OTHERS
+    color = _HERE if here else _OTHERS if one["legal"] else _OVER
     memory: object = unit.show(held) if held > 0 else "–"
     if limit is not None and held > limit:
         memory = element("b", f"{memory}, over by {bytes_unit(held - limit).show(held - limit)}")

@@ -33,7 +33,7 @@ def memory_summary(trace: Trace, info: StackInfo, memory_limit: float | None) ->
     return element(
         "div",
         element("p", _headline(parts[info.rank], info, memory_limit), kind="headline"),
-        element("p", _under_way(info), kind="note"),
+        element("p", _under_way(trace, info), kind="note"),
         _by_rank(parts, info, memory_limit),
         kind="why",
     )
@@ -83,16 +83,19 @@ def _against(held: float, memory_limit: float) -> str:
     return f"That is {amount} {'less' if free > 0 else 'more'} than its device has, {device}."
 
 
-def _under_way(info: StackInfo) -> str:
-    """Why it is so much: what has begun there, and whose backward has not ended."""
+def _under_way(trace: Trace, info: StackInfo) -> str:
+    """Why it is so much: what has begun there and is not over."""
     begun = info.holders[(info.holders["category"] == "activations") & (info.holders["micro_batch"] >= 0)]
     n = len(begun[["stage", "micro_batch"]].drop_duplicates())
     if not n:
         return ""
     stages = sorted(set(begun["stage"].tolist()))
     named = f"stage {stages[0]}" if len(stages) == 1 else f"stages {', '.join(map(str, stages))}"
-    many = f"{n} micro-batch has" if n == 1 else f"{n} micro-batches have"
-    return f"{many} begun on {named} by then, and keep their activations until their backward ends."
+    until = "backward" if trace.program.has_backward else "forward"
+    if n == 1:
+        return f"1 micro-batch has begun on {named} by then, and keeps its activations until its {until} ends."
+    many = f"{n} micro-batches" if len(stages) == 1 else f"{n} micro-batches × stages"
+    return f"{many} have begun on {named} by then, and keep their activations until their {until} ends."
 
 
 def _by_rank(parts: npt.NDArray[np.int64], info: StackInfo, memory_limit: float | None) -> Markup:

@@ -205,6 +205,20 @@ def test_panel_says_why_the_fullest_rank_is_full(panel):
     assert "rank 3 3 GiB 2 GiB free" in said
 
 
+@pytest.mark.parametrize(
+    ("schedule", "said"),
+    [
+        ("naive", "1 micro-batch has begun on stage 0 by then, and keeps its activations until its backward ends"),
+        # rank 0 warms up with (v−1)·P + 2(P−1) forwards, and begins one more before its first backward
+        ("interleaved_1f1b", "11 micro-batches × stages have begun on stages 0, 4 by then, and keep their activations"),
+        ("forward_only", "and keeps its activations until its forward ends"),
+    ],
+)
+def test_panel_counts_what_has_begun(panel, schedule, said):
+    panel.follow(simulated(schedule))
+    assert said in text(panel.said)
+
+
 def test_panel_lists_the_holders_of_the_peak_and_of_a_clicked_moment(panel):
     panel.follow(simulated(message_bytes=0.0))
     assert "Who holds the memory of rank 0 at its peak, 3 s" in text(panel.holders)
