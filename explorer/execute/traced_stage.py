@@ -105,8 +105,6 @@ class _Flattening:
         name = _CALL.sub("", prefix + target)
         # what two stages use, the tracer has copied: such copies would be trained apart, and nobody would know
         value = self._tensors.get(name, _found(module, target))
-        if isinstance(value, fx.GraphModule):  # what an operation calls itself, as torch.cond does
-            value = flat(value, {})
         self._used.setdefault(name, value)
         return self._graph.get_attr(name)
 
@@ -133,8 +131,6 @@ def _named(target: Any) -> Any:
     if isinstance(target, torch._ops.OpOverload):  # noqa: SLF001  it has no public name
         namespace, _, name = target._schema.name.partition("::")  # noqa: SLF001
         return namespace, name, target._overloadname  # noqa: SLF001
-    if isinstance(target, torch._ops.HigherOrderOperator):  # noqa: SLF001
-        return "higher_order", target.__name__, ""
     return target
 
 
@@ -143,8 +139,7 @@ def _operation(target: Any) -> Any:
     if not isinstance(target, tuple):
         return target
     namespace, name, overload = target
-    found = getattr(getattr(torch.ops, namespace), name)
-    return getattr(found, overload) if overload else found
+    return getattr(getattr(getattr(torch.ops, namespace), name), overload)
 
 
 def _stage_of(rows: Sequence[_Row], used: Mapping[str, Any]) -> TracedStage:
