@@ -107,7 +107,7 @@ def test_an_update_of_a_step_that_is_left_out_is_left_out(tmp_path):
         ((HEADER, {"update": 3}), "line 2: update is an object; got 3"),
         ((HEADER, {"update": {**UPDATE, "step": "0"}}), "line 2: step is a whole number from 0"),
         ((HEADER, {"update": {**UPDATE, "end": 100}}), "line 2: end is a whole number from 2,000 to"),
-        ((HEADER, {"update": {**UPDATE, "stage": 0}}), "line 2: stage is a list of"),
+        ((HEADER, {"update": {**UPDATE, "stage": 0}}), "line 2: stage is a list; got 0"),
         ((HEADER, {"update": {**UPDATE, "stage": [1]}}), "line 2: stage is from 0 to 0; got 1"),
         ((HEADER, {"update": {**UPDATE, "bytes": []}}), "line 2: bytes is of length 1, as the columns beside it"),
     ],
