@@ -169,7 +169,7 @@ def _report(done: Run) -> str:
     verdict = "equal those of" if done.parity else "DIFFER from those of"
     compared = "gradients" if done.trace.program.has_backward else "outputs  "
     losses = " → ".join(f"{loss:.4f}" for loss in _few(done.losses))
-    resumed = f", after the {done.first_step} steps of the checkpoint" if done.first_step else ""
+    resumed = f"; resumed at step {done.first_step}" if done.first_step else ""
     return (
         f"{report(done.trace, columns)}\n"
         f"loss      {losses}{resumed}\n"

@@ -25,7 +25,7 @@ from explorer.execute.exchange import FIRST, exchanged, gathered
 from explorer.execute.follower import Follower
 from explorer.execute.hooks import Hooks
 from explorer.execute.parity import Outcome
-from explorer.execute.party import Joined
+from explorer.execute.party import Joined, together
 from explorer.execute.reporter import Reporter
 from explorer.execute.session import Bench
 from explorer.execute.stages import first_line
@@ -48,11 +48,11 @@ def train_joined(job: Job, bench: Bench, hooks: Hooks, party: Joined) -> Outcome
         RunError: if a rank fails.
     """
     with on_host(bench.model):
-        _check_same(job, bench, party.group)
         reports = Reports(job, bench, hooks, party)
-        reports.start()
+        with together():
+            _check_same(job, bench, party.group)
+            reports.start()
         _run(job, bench, reports, party)
-        reports.finish()
     return reports.outcome()
 
 
@@ -135,6 +135,7 @@ def _run(job: Job, bench: Bench, reports: Reports, party: Joined) -> None:
     try:
         task = task_of(job, bench, party.rank)
         run_rank(task, reports, lambda backend: None, frozenset(sys.modules), place=place)
+        reports.finish()
     except Exception as error:
         if error is reports.hook_error:
             said = str(error) if isinstance(error, ExplorerError) else _OF_A_HOOK.format(party.rank, first_line(error))

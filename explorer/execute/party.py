@@ -71,7 +71,7 @@ class Joined:
             ExplorerError: what it raised, on every rank.
         """
         if self.rank != FIRST:
-            with _together():
+            with together():
                 while self._said(_NOT_YET) == _NOT_YET:
                     pass
                 told = shared(None, self.group)
@@ -83,7 +83,7 @@ class Joined:
                 verdict: tuple[Any, ...] = ("value", what())
             except Exception as raised:  # noqa: BLE001  the others wait for it
                 error, verdict = raised, _closed(raised)
-        with _together():
+        with together():
             self._said(_NOW)
             shared(verdict, self.group)
         value: Value = _opened(verdict, error)
@@ -116,7 +116,7 @@ class Joined:
 
 
 @contextlib.contextmanager
-def _together() -> Iterator[None]:
+def together() -> Iterator[None]:
     """Within it, all ranks are needed.
 
     Raises:
@@ -199,7 +199,7 @@ def _meet(backend: str, limit: timedelta) -> None:
     distributed: Any = torch.distributed
     # where all meet on the loopback, nothing listens elsewhere
     here = os.environ["MASTER_ADDR"] in _LOOPBACK and backend == "gloo"
-    with _together(), _on_loopback() if here else contextlib.nullcontext() as options:
+    with together(), _on_loopback() if here else contextlib.nullcontext() as options:
         if options is not None:
             options._timeout = limit  # noqa: SLF001  options given, torch ignores the argument
         store, rank, n_ranks = next(distributed.rendezvous("env://", timeout=limit))

@@ -34,11 +34,11 @@ def test_a_training_goes_on_at_other_ranks_as_if_it_had_not_stopped(capsys, tmp_
     assert begun + rest == pytest.approx(whole, rel=1e-4)
 
 
-def test_the_report_says_after_how_many_steps_it_went_on(capsys, tmp_path):
+def test_the_report_says_at_which_step_it_went_on(capsys, tmp_path):
     main([*SMALL, "--ranks", "2", "--checkpoint", str(tmp_path)])
     capsys.readouterr()
     assert main([*SMALL, "--ranks", "2", "--resume", str(tmp_path)]) == 0
-    assert ", after the 1 steps of the checkpoint" in capsys.readouterr().out
+    assert "; resumed at step 1\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,16 @@ def late() -> int:
         return crew.decide(lambda: time.sleep(5.0) or 7)
 
 
+def gone() -> str:
+    """The first ends while the others wait for it."""
+    with party.joined(2, nn.Linear(1, 1), 20.0) as crew:
+        try:
+            crew.decide(lambda: os._exit(0))
+        except ExplorerError as error:
+            return f"{type(error).__name__}: {error}"
+    return ""
+
+
 def main(folder: Path) -> None:
     (folder / "a file").write_text("")
     told = {
@@ -158,7 +168,9 @@ def main(folder: Path) -> None:
         "late": late(),
         "stopped": failed(n_steps=3, hooks=[Stopping()], timeout=20.0),
     }
-    (folder / f"told-{RANK}.json").write_text(json.dumps(told))
+    file = folder / f"told-{RANK}.json"
+    file.write_text(json.dumps(told))
+    file.write_text(json.dumps({**told, "gone": gone()}))
 
 
 if __name__ == "__main__":

@@ -129,6 +129,14 @@ def test_a_hook_that_fails_on_one_rank_ends_all_with_its_words(told):
     assert second["steps"] == [0, 1]  # what had run until then
 
 
+def test_a_first_rank_that_is_gone_is_said_in_one_sentence(told):
+    assert "gone" not in told[0]
+    assert told[1]["gone"].startswith(
+        "RunError: every rank must run through; one is gone while the others wait for it ("
+    )
+    assert "\n" not in told[1]["gone"]
+
+
 def test_a_clock_that_drifts_is_followed_from_comparison_to_comparison():
     """1 ms ahead at 0 s, 3 ms at 10 s, 4 ms at 20 s: known to ±1 ms each time."""
     clock = RankClock([(0.0, 1e-3, 0.0, 2e-3)])
