@@ -52,24 +52,25 @@ function drawLayers(svg, plot, { times, layers, end }) {
     const above = below.map((level, i) => level + levels[i]);
     const points = [...corners(plot, times, above, end), ...corners(plot, times, below, end).reverse()];
     svg.append(shape("polygon", { points: points.join(" "), fill: color }));
-    const at = letterPlace(plot, times, levels, end);
-    if (at >= 0) {
-      const until = at + 1 < times.length ? times[at + 1] : end;
-      const [x, y] = [plot.x((times[at] + until) / 2), plot.y((below[at] + above[at]) / 2) + 4];
-      svg.append(shape("text", { class: "letter", x, y, style: `fill: ${ink}`, "text-anchor": "middle" }, letter));
+    const middle = letterTime(plot, times, levels, end);
+    if (middle >= 0) {
+      const at = Math.max(bisect(times, 0, times.length, middle) - 1, 0), y = plot.y((below[at] + above[at]) / 2) + 4;
+      svg.append(shape("text", { class: "letter", x: plot.x(middle), y, style: `fill: ${ink}`, "text-anchor": "middle" }, letter));
     }
     below = above;
   }
 }
 
-// The widest stretch in which a layer is high enough; −1 if none is.
-function letterPlace(plot, times, levels, end) {
-  let best = -1, widest = LEAST_LETTER[0];
+// The middle of the longest time in which a layer is high enough; −1 if none is wide enough.
+function letterTime(plot, times, levels, end) {
+  let from = -1, middle = -1, widest = LEAST_LETTER[0];
   levels.forEach((level, i) => {
-    const width = plot.x(i + 1 < times.length ? times[i + 1] : end) - plot.x(times[i]);
-    if (plot.bottom - plot.y(level) >= LEAST_LETTER[1] && width >= widest) [best, widest] = [i, width];
+    if (plot.bottom - plot.y(level) < LEAST_LETTER[1]) { from = -1; return; }
+    if (from < 0) from = times[i];
+    const until = i + 1 < times.length ? times[i + 1] : end, width = plot.x(until) - plot.x(from);
+    if (width >= widest) [middle, widest] = [(from + until) / 2, width];
   });
-  return best;
+  return middle;
 }
 
 function drawLimit(svg, plot, { level, text }) {
