@@ -18,6 +18,14 @@ from tests.browser.lab import Lab, Page
 from tests.browser.shown import Shown
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of this folder open a browser."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker("browser")
+            item.add_marker("slow")
+
+
 @pytest.fixture
 def app(lab: Lab) -> Page:
     """The app as it opens, in a notebook of its own."""
