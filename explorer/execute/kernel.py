@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -168,18 +168,9 @@ def execute(
         with measured(), group, quiet(), core_time() as own:
             job = rehearsed(job, model, split_points) if backend == "processes" else job
             bench, reference, report = _prepare(job, model, split_points, listeners, clock or own, backend, start)
-            error: BaseException | None = None
-            try:
-                listeners.run_start(RunStart(program, n_steps, backend, "virtual" if in_kernel else "real"))
+            with _told(recorder, listeners, RunStart(program, n_steps, backend, "virtual" if in_kernel else "real")):
                 outcome = _TRAIN[backend](job, bench, listeners, party)
                 parity = party.decide(lambda: _check(job, reference, outcome, listeners))
-            except BaseException as raised:
-                error = raised
-                if isinstance(raised, RunError):
-                    raised.trace = recorder.trace()
-                raise
-            finally:
-                listeners.run_end(RunEnd(error))
     return dataclasses.replace(_run(recorder, bench.model, outcome, parity, report), first_step=start.first_step)
 
 
@@ -188,6 +179,22 @@ def _party(backend: str, program: Program, model: Any, timeout: float) -> contex
     if backend == "torchrun":
         return joined(program.n_ranks, model, timeout)
     return contextlib.nullcontext(Alone())
+
+
+@contextlib.contextmanager
+def _told(recorder: Recorder, hooks: Hooks, start: RunStart) -> Iterator[None]:
+    """Tell of a run's beginning and end, and give what it fails of the trace until then."""
+    error: BaseException | None = None
+    try:
+        hooks.run_start(start)
+        yield
+    except BaseException as raised:
+        error = raised
+        if isinstance(raised, RunError):
+            raised.trace = recorder.trace()
+        raise
+    finally:
+        hooks.run_end(RunEnd(error))
 
 
 def _with_recorder(hooks: Sequence[Hook]) -> tuple[Recorder, Hooks]:
