@@ -11,9 +11,8 @@ import explorer as ex
 from explorer.errors import InputError
 from explorer.execute.cores import n_cores, quota
 from explorer.widgets.where import contention
-from tests.widgets.test_runs import Slow, finish, open_app, until
-
-__all__ = ["open_app"]  # a fixture
+from tests.widgets.test_runs import Slow, finish
+from tests.widgets.waiting import until
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are forked")
 
