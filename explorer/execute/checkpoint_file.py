@@ -27,6 +27,7 @@ _DTYPES = {
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _LONGEST_TABLE = 100 * 2**20  # bytes, as the format's own reader has it
+_LONGEST_SIDE, _MOST_SIDES = 2**40, 64  # of a shape; beyond, torch's own numbers overflow
 _WORDS = "__metadata__"
 _CODE = (b"PK", *(bytes([0x80, protocol]) for protocol in range(2, 6)))  # how archives and pickles begin
 
@@ -67,6 +68,8 @@ def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
         InputError: if it is none, or has not all its bytes.
     """
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise OSError("it is a device or a pipe")  # which may never end
         data = bytearray(path.read_bytes())
     except OSError as error:
         raise InputError(
@@ -133,15 +136,15 @@ def _tensor(path: Path, name: str, entry: Any, data: bytearray, start: int, begi
     try:
         dtype, shape = _DTYPES[entry["dtype"]], [int(size) for size in entry["shape"]]
         first, last = (int(offset) for offset in entry["data_offsets"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise _foreign(path, f"{name[:40]!r} without format, shape or place") from error
     n = math.prod(shape)
-    if min(shape, default=0) < 0 or first != begin or last - first != n * dtype.itemsize:
+    if not all(0 <= size <= _LONGEST_SIDE for size in shape) or len(shape) > _MOST_SIDES or first != begin or last - first != n * dtype.itemsize:
         raise _foreign(path, f"{name[:40]!r} with a shape that does not fit its bytes")
     if start + last > len(data):
         raise _truncated(path, start + last, len(data))
     if not n:
-        return torch.empty(shape, dtype=dtype), last
+        return torch.empty(0, dtype=dtype).reshape(shape), last
     return torch.frombuffer(data, dtype=torch.uint8, count=last - first, offset=start + first).clone().view(
         dtype
     ).reshape(shape), last

@@ -15,7 +15,7 @@ import torch
 from explorer.errors import InputError
 from explorer.execute.checkpoint_state import OptimizerState, State
 
-_NAME = re.compile(r"step-(\d{8})\.safetensors")
+_NAME = re.compile(r"step-(\d{8,18})\.safetensors")
 
 
 @dataclass(frozen=True)
@@ -178,4 +178,4 @@ def _path(place: Any, argument: str) -> Path:
 def _found(folder: Path) -> list[tuple[int, Path]]:
     """Number of steps and file of each checkpoint."""
     matches = ((_NAME.fullmatch(path.name), path) for path in folder.iterdir())
-    return [(int(match[1]), path) for match, path in matches if match]
+    return [(int(match[1]), path) for match, path in matches if match and not path.is_dir()]

@@ -18,6 +18,7 @@ from explorer.execute.stages import CutModel
 OptimizerState = Mapping[str, Mapping[str, Any]]
 
 FORMAT = "pipeline-explorer checkpoint 1"
+_STEPS, _SEEDS = range(2**63), range(-(2**63), 2**64)
 _SHOWN = 3  # names
 
 
@@ -62,11 +63,8 @@ class State:
         tensors, words = read_tensors(path)
         if words.get("format") != FORMAT:
             raise _foreign(path, words.get("format", "no format named"))
-        try:
-            step, seed, numbers = int(words["step"]), int(words["seed"]), json.loads(words["numbers"])
-            optimizer: dict[str, dict[str, Any]] = {name: dict(values) for name, values in numbers.items()}
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise _foreign(path, f"no {error}") from error
+        step, seed = _whole(path, words, "step", _STEPS), _whole(path, words, "seed", _SEEDS)
+        optimizer = _numbers(path, words)
         model = {}
         for key, tensor in tensors.items():
             part, _, name = key.partition("/")
@@ -75,6 +73,8 @@ class State:
             else:
                 name, _, what = name.rpartition("/")
                 optimizer.setdefault(name, {})[what] = tensor
+        if optimizer and not words.get("type"):
+            raise _foreign(path, "not the optimizer whose state it holds")
         return cls(step, seed, model, optimizer, words.get("type", ""))
 
     def load_into(self, model: CutModel) -> None:
@@ -156,6 +156,31 @@ def check_type(state: State, found: str) -> None:
             f"{found}; give {state.optimizer_type}",
             argument="optimizer",
         )
+
+
+def _whole(path: Path, words: Mapping[str, str], what: str, range_: range) -> int:
+    """A whole number among the words of a file."""
+    try:
+        number = int(words.get(what, ""))
+    except ValueError:  # also of thousands of digits
+        number = range_.start - 1
+    if number not in range_:
+        raise _foreign(path, f"{words.get(what, 'nothing')[:20]!r} as its {what}")
+    return number
+
+
+def _numbers(path: Path, words: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """What an optimizer keeps in plain numbers, by parameter."""
+    try:
+        found = json.loads(words.get("numbers", ""))
+    except (ValueError, RecursionError) as error:
+        raise _foreign(path, "no numbers of its optimizer") from error
+    held = list(found.values()) if isinstance(found, dict) else [None]
+    if not all(isinstance(values, dict) for values in held) or not all(
+        isinstance(value, (bool, int, float)) for values in held for value in values.values()
+    ):
+        raise _foreign(path, "other things than numbers as its optimizer's")
+    return {name: dict(values) for name, values in found.items()}
 
 
 def _names(parameters: Mapping[str, torch.Tensor]) -> dict[int, str]:

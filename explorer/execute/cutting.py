@@ -74,13 +74,20 @@ def _copy(model: Any) -> nn.Module:
             argument="model",
         )
     try:
-        return copy.deepcopy(model)
+        made = copy.deepcopy(model)
     except Exception as error:
         raise ModelError(
             f"a run works on a copy of the model; {type(model).__name__} cannot be copied: "
             f"{first_line(error)}; give it a __deepcopy__",
             argument="model",
         ) from error
+    if not isinstance(made, nn.Module):
+        raise ModelError(
+            f"a run works on a copy of the model; a copy of {type(model).__name__} is {type(made).__name__}; mend its "
+            "__reduce__ or __deepcopy__",
+            argument="model",
+        )
+    return made
 
 
 def _refuse_patched(whole: nn.Module) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from explorer.core import Costs, Program
-from explorer.errors import RunError
+from explorer.errors import ExplorerError, RunError
 from explorer.execute._torch import one_rank_group, quiet
 from explorer.execute.checkpoint_folder import Start, start_of
 from explorer.execute.checkpoint_state import check_type, type_of
@@ -55,7 +55,7 @@ from explorer.execute.rehearsed import rehearsed
 from explorer.execute.run import Run
 from explorer.execute.session import Bench, Seeds
 from explorer.execute.settings import alone, measured, random_state_kept
-from explorer.execute.stages import Chain, CutModel
+from explorer.execute.stages import Chain, CutModel, first_line
 from explorer.execute.training import Job, train
 from explorer.execute.traits import Watch
 from explorer.execute.updates import MakeOptimizer, check_optimizer, make_optimizers
@@ -244,10 +244,20 @@ def _prepare(
 
 def _check(job: Job, reference: Whole, outcome: Outcome, hooks: Hooks) -> Parity:
     """Do the same with the model in one piece, and compare."""
-    if job.program.has_backward:
-        theirs, sentence = reference.train(job.n_steps, outcome.losses[0], hooks.pulse)
-    else:
-        theirs, sentence = reference.infer(job.n_steps, hooks.pulse)
+    try:
+        if job.program.has_backward:
+            theirs, sentence = reference.train(job.n_steps, outcome.losses[0], hooks.pulse)
+        else:
+            theirs, sentence = reference.infer(job.n_steps, hooks.pulse)
+    except ExplorerError:
+        raise
+    except Exception as error:
+        fed, advice = "the same micro-batches", "mend it there"
+        if not reference.by_micro_batch:
+            fed, advice = "the whole batch at once", "let model and loss take any number of samples, as view(len(x), …)"
+        raise RunError(
+            f"a run is compared with the model in one piece; fed {fed}, that failed: {first_line(error)}; {advice}"
+        ) from error
     return compare(outcome, theirs, sentence, rounding=reference.rounding, counts=_counts(job))
 
 

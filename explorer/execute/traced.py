@@ -53,17 +53,38 @@ def cut_by_tracing(whole: nn.Module, n_stages: int, *, split_points: Sequence[st
 
 
 def _trace(whole: nn.Module, split_points: Sequence[str], sample: Values) -> Any:
+    """The model as torch's tracer has followed and split it."""
     spec = dict.fromkeys(split_points, pipelining.SplitPoint.BEGINNING)
+    given: list[Any] = []
+    watch = whole.register_forward_hook(lambda *called: given.append(called[-1]))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of torch's own parts about each other
-            return pipelining.pipeline(whole, tuple(sample), split_spec=spec)
+            pipe = pipelining.pipeline(whole, tuple(sample), split_spec=spec)
     except Exception as error:
+        _refuse_output(whole, given)
         raise ModelError(
             f"a model with split points is followed by torch's tracer with one micro-batch; {type(whole).__name__} "
-            f"cannot be: {first_line(error)}; give a list of layers instead",
+            f"cannot be: {first_line(error.__cause__ or error)}; give a list of layers instead",
             argument="model",
         ) from error
+    finally:
+        watch.remove()
+    _refuse_output(whole, given)
+    return pipe
+
+
+def _refuse_output(whole: nn.Module, given: Sequence[Any]) -> None:
+    """The tracer's stages hand on the tensors in a dict or list, and the loss would not get what the model gives."""
+    for output in given:
+        parts = output if isinstance(output, tuple) else (output,)
+        odd = next((type(part).__name__ for part in parts if not isinstance(part, torch.Tensor)), None)
+        if odd is not None or not parts:
+            raise ModelError(
+                f"stages hand tensors to each other; {type(whole).__name__} gives {odd or 'an empty tuple'}; give a "
+                "tensor or a tuple of tensors",
+                argument="model",
+            )
 
 
 class Skip(NamedTuple):
