@@ -68,9 +68,7 @@ def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
         InputError: if it is none, or has not all its bytes.
     """
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise OSError("it is a device or a pipe")  # which may never end
-        data = bytearray(path.read_bytes())
+        data = bytearray(_bytes_of(path))
     except OSError as error:
         raise InputError(
             f"a checkpoint is a file that can be read; {path} cannot: {error.strerror or error}; give another",
@@ -109,6 +107,12 @@ def _bytes(tensor: torch.Tensor) -> memoryview:
     return flat.view(torch.uint8).numpy().data if flat.numel() else memoryview(b"")
 
 
+def _bytes_of(path: Path) -> bytes:
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError("it is a device or a pipe")  # which may never end
+    return path.read_bytes()
+
+
 def _table(path: Path, data: bytearray) -> tuple[dict[str, Any], int]:
     """The table, and where the tensors begin."""
     length = int.from_bytes(data[:8], "little") if len(data) >= 8 else -1
@@ -139,7 +143,8 @@ def _tensor(path: Path, name: str, entry: Any, data: bytearray, start: int, begi
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise _foreign(path, f"{name[:40]!r} without format, shape or place") from error
     n = math.prod(shape)
-    if not all(0 <= size <= _LONGEST_SIDE for size in shape) or len(shape) > _MOST_SIDES or first != begin or last - first != n * dtype.itemsize:
+    is_shape = len(shape) <= _MOST_SIDES and all(0 <= size <= _LONGEST_SIDE for size in shape)
+    if not is_shape or first != begin or last - first != n * dtype.itemsize:
         raise _foreign(path, f"{name[:40]!r} with a shape that does not fit its bytes")
     if start + last > len(data):
         raise _truncated(path, start + last, len(data))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -145,6 +147,7 @@ def saving_of(
     folder = _path(place, "checkpoint")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"a checkpoint goes into a folder; {folder} is a file; give a folder", argument="checkpoint")
+    _refuse_read_only(folder)
     further = [step for step, _ in _found(folder) if step > first_step] if folder.exists() else []
     if further:
         raise InputError(
@@ -153,6 +156,16 @@ def saving_of(
             argument="checkpoint",
         )
     return Saving(folder, int(every), int(keep_last), first_step, first_step + n_steps, seed)
+
+
+def _refuse_read_only(folder: Path) -> None:
+    """Say at once what a run would else say at its first save, when hours of it may be lost."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(
+            f"a checkpoint's folder can be written to; {there} cannot: {os.strerror(errno.EACCES)}; give another",
+            argument="checkpoint",
+        )
 
 
 def _path(place: Any, argument: str) -> Path:

@@ -83,7 +83,7 @@ def check_path(path: str | PathLike[str]) -> None:
     """
     try:
         target = Path(path)
-        fits = not target.is_dir() and target.parent.is_dir()
+        fits = not target.is_dir() and target.parent.is_dir() and "\0" not in target.name
     except (TypeError, ValueError, OSError):
         fits = False
     if not fits:

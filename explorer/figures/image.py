@@ -67,7 +67,14 @@ def write_image(figure: go.Figure, path: str | PathLike[str], *, width: int = 11
     kind, _, data = url.partition(",")
     content = base64.b64decode(data) if kind.endswith("base64") else urllib.parse.unquote_to_bytes(data)
     target = Path(path)
-    target.write_bytes(content)
+    try:
+        target.write_bytes(content)
+    except OSError as error:
+        raise InputError(
+            f"an image needs a path that can be written; got {str(path)!r} ({error.strerror or error}); try a file in "
+            "another folder",
+            argument="path",
+        ) from error
     return target
 
 

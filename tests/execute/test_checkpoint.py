@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from torch import nn
 import explorer as ex
 from explorer.errors import InputError
 from explorer.execute.checkpoint_file import read_tensors, write_tensors
+from explorer.execute.checkpoint_state import FORMAT, State
 
 MSE = nn.functional.mse_loss
 
@@ -170,6 +172,10 @@ def test_files_that_are_no_whole_checkpoint_are_refused_in_a_sentence(layers, ba
         ({"dtype": "C64", "shape": [1], "data_offsets": [0, 8]}, "'x' without format, shape or place"),
         ([], "'x' without format, shape or place"),
         ({"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}, "all its bytes"),
+        ({"dtype": "F32", "shape": [float("inf")], "data_offsets": [0, 8]}, "'x' without format, shape or place"),
+        ({"dtype": "F32", "shape": [2], "data_offsets": [0, float("inf")]}, "'x' without format, shape or place"),
+        ({"dtype": "F32", "shape": [0, 2**70], "data_offsets": [0, 0]}, "a shape that does not fit its bytes"),
+        ({"dtype": "F32", "shape": [2] + [1] * 99, "data_offsets": [0, 8]}, "a shape that does not fit its bytes"),
     ],
 )
 def test_tables_that_lie_are_refused(entry, message, tmp_path):
@@ -183,6 +189,47 @@ def test_a_file_of_tensors_that_is_no_checkpoint_is_refused(layers, batch, tmp_p
     write_tensors(tmp_path / "other", {"weight": torch.ones(2)}, {"format": "pt"})
     with pytest.raises(InputError, match="says of itself 'pipeline-explorer checkpoint 1', a step and a seed; other"):
         ex.execute(program("gpipe", 2), layers, batch, loss=MSE, resume=tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"step": "-1"}, "'-1' as its step"),
+        ({"step": "9" * 5000}, "'99999999999999999999' as its step"),
+        ({"seed": str(2**64)}, f"'{2**64}' as its seed"),
+        ({"numbers": "[]"}, "other things than numbers as its optimizer's"),
+        ({"numbers": '{"weight": {"count": "many"}}'}, "other things than numbers as its optimizer's"),
+        ({"numbers": "[" * 100_000}, "no numbers of its optimizer"),
+        ({"numbers": '{"weight": {"count": 1}}', "type": ""}, "not the optimizer whose state it holds"),
+    ],
+)
+def test_words_that_cannot_be_are_refused(changes, message, tmp_path):
+    words = {"format": FORMAT, "step": "1", "seed": "0", "numbers": "{}", "type": "SGD"}
+    write_tensors(tmp_path / "bad", {"model/weight": torch.ones(2)}, {**words, **changes})
+    with pytest.raises(InputError, match=f"bad has {message}; give one") as caught:
+        State.read(tmp_path / "bad")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name")
+def test_a_pipe_is_refused_and_not_waited_for(layers, batch, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match=r"a file that can be read; .*pipe cannot: it is a device or a pipe"):
+        ex.execute(program("gpipe", 2), layers, batch, loss=MSE, resume=tmp_path / "pipe")
+
+
+def test_a_folder_that_looks_like_a_checkpoint_is_left_alone(layers, batch, tmp_path):
+    (tmp_path / "step-00000000.safetensors").mkdir()
+    ex.execute(program("gpipe", 2), layers, batch, loss=MSE, n_steps=2, checkpoint=tmp_path, keep_last=1)
+    names = ["step-00000000.safetensors", "step-00000002.safetensors"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_runs(layers, batch, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)  # who runs the tests may write anywhere
+    layers[0].register_forward_hook(lambda *_: pytest.fail("it has run"))
+    with pytest.raises(InputError, match=f"can be written to; {tmp_path} cannot: Permission denied; give another"):
+        ex.execute(program("gpipe", 2), layers, batch, loss=MSE, checkpoint=tmp_path / "deep" / "deeper")
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.int64, torch.bool, torch.uint8])

@@ -81,6 +81,46 @@ def test_models_that_cannot_be_cut_or_do_not_fit_are_refused(model, message, pro
         ex.execute(program, model, batch, loss=MSE)
 
 
+def test_a_model_or_loss_for_one_size_of_batch_is_told_of_where_the_whole_batch_is_compared(
+    program, make_layers, batch
+):
+    def loss(output, target):
+        return MSE(output.view(4, 8), target)
+
+    message = (
+        r"in one piece; fed the whole batch at once, that failed: RuntimeError: shape '\[4, 8\]' .*; let model and"
+    )
+    with pytest.raises(RunError, match=message) as caught:
+        ex.execute(program, make_layers(2), batch, loss=loss)
+    assert len(caught.value.trace.events)
+
+
+def test_a_loss_that_fails_only_where_the_run_is_compared_is_told_of(program, batch):
+    calls = []
+
+    def loss(output, target):
+        calls.append(1)
+        if len(calls) == limit[0]:
+            raise ValueError("enough")
+        return MSE(output, target)
+
+    layers = [nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5))]
+    limit = [-1]
+    ex.execute(program, layers, batch, loss=loss)
+    limit, calls = [len(calls)], []
+    with pytest.raises(RunError, match="fed the same micro-batches, that failed: ValueError: enough; mend it there"):
+        ex.execute(program, layers, batch, loss=loss)
+
+
+def test_a_model_whose_copy_is_something_else_is_refused(program, batch):
+    class Odd(nn.Sequential):
+        def __reduce__(self):
+            return int, ()
+
+    with pytest.raises(ModelError, match="works on a copy of the model; a copy of Odd is int; mend its __reduce__"):
+        ex.execute(program, Odd(nn.Linear(8, 8), nn.Linear(8, 8)), batch, loss=MSE)
+
+
 def test_weights_shared_between_stages_are_refused(program, batch):
     shared = nn.Linear(8, 8)
     with pytest.raises(ModelError, match=r"0.weight of stage 0 and 1.weight of stage 1 are the same tensor"):

@@ -164,6 +164,33 @@ def test_a_value_that_goes_around_a_stage_is_refused(backend, batch):
         ex.execute(program, Skip(), batch, loss=MSE, split_points=["b", "c"], backend=backend)
 
 
+@pytest.mark.parametrize(
+    ("give", "message"),
+    [
+        (lambda x: {"logits": x}, "gives dict; give a tensor or a tuple of tensors"),
+        (lambda x: [x], "gives list; give a tensor"),
+        (lambda x: (x, None), "gives NoneType; give a tensor"),
+        (lambda x: None, "gives NoneType; give a tensor"),
+    ],
+)
+def test_a_model_that_gives_other_things_than_tensors_is_refused_before_it_runs(give, message, program, batch):
+    class Odd(Net):
+        def forward(self, x):
+            return give(super().forward(x))
+
+    with pytest.raises(ModelError, match=f"stages hand tensors to each other; Odd {message}"):
+        ex.execute(program, Odd(), batch, loss=MSE, split_points=["second"])
+
+
+def test_what_a_forward_raises_is_told_and_not_what_the_tracer_makes_of_it(program, batch):
+    class Odd(Net):
+        def forward(self, x):
+            raise ValueError("the model's own words")
+
+    with pytest.raises(ModelError, match="Odd cannot be: ValueError: the model's own words; give a list"):
+        ex.execute(program, Odd(), batch, loss=MSE, split_points=["second"])
+
+
 def test_a_stage_shares_the_models_tensors_under_the_models_names(batch):
     model = cut(Net(), 2, split_points=["second"], sample=(batch[0],))
     whole = {id(tensor): name for name, tensor in (*model.whole.named_parameters(), *model.whole.named_buffers())}

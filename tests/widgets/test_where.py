@@ -58,6 +58,7 @@ def test_a_place_there_is_not_is_refused():
 
 
 @linux
+@pytest.mark.slow
 def test_a_run_in_processes_is_followed_while_it_goes_on_and_says_how_it_started(open_app):
     app = open_app(layer=Slow, backend="processes", n_ranks=2, n_layers=2, n_steps=3)
     finish(app)  # the first has processes to start
@@ -74,6 +75,7 @@ def test_a_run_in_processes_is_followed_while_it_goes_on_and_says_how_it_started
 
 
 @linux
+@pytest.mark.slow
 def test_stop_ends_a_run_in_processes_soon_and_the_next_one_works(open_app):
     app = open_app(layer=Slow, backend="processes", n_ranks=2, n_layers=2, n_steps=20)
     app.panel.run.click()
