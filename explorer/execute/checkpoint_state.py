@@ -176,8 +176,9 @@ def _numbers(path: Path, words: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     except (ValueError, RecursionError) as error:
         raise _foreign(path, "no numbers of its optimizer") from error
     held = list(found.values()) if isinstance(found, dict) else [None]
+    kept = [value for values in held if isinstance(values, dict) for value in values.values()]
     if not all(isinstance(values, dict) for values in held) or not all(
-        isinstance(value, (bool, int, float)) for values in held for value in values.values()
+        isinstance(value, (int, float)) for value in kept
     ):
         raise _foreign(path, "other things than numbers as its optimizer's")
     return {name: dict(values) for name, values in found.items()}
