@@ -110,7 +110,9 @@ def _path(step: TimedStep) -> list[_Piece]:
 
 
 def _closed(pieces: list[_Piece], step: TimedStep) -> list[_Piece]:
-    """The pieces, each beginning exactly where the one before ends."""
+    """The pieces, each beginning exactly where the one before ends; none where no time passed."""
+    if not pieces:
+        return []
     ends = [piece.start for piece in pieces[1:]] + [step.finish]
     starts = [step.begin, *ends[:-1]]
     return [piece._replace(start=a, end=b) for piece, a, b in zip(pieces, starts, ends, strict=True)]

@@ -88,6 +88,11 @@ def test_an_empty_trace_has_no_path():
     assert len(ex.slack(trace)) == 0
 
 
+def test_a_step_in_which_no_time_passes_has_no_path():
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
+    assert ex.critical_path(ex.simulate(program, ex.Costs(forward=0, backward=0))).empty
+
+
 def test_slack_is_what_an_action_may_be_later():
     # F = 1, B = 2:   rank 0  F0 F1 .  .  .  .  .  B0 B0 B1 B1      rank 0's second forward is wanted at 3, not 2,
     #                 rank 1  .  F0 F1 B0 B0 B1 B1                  where stage 1 takes twice as long: F1 starts at 3
