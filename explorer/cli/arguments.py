@@ -31,6 +31,13 @@ class Parser(argparse.ArgumentParser):
         """Raise `message` as an InputError that names the command and its help."""
         raise InputError(f"{message}; `{self.prog} --help` lists what it takes")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse here what a command does not know: the parser above it would name its own help, which has no flags."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
 
 def whole(text: str) -> int:
     """A whole number."""

@@ -32,6 +32,8 @@ from explorer.schedules import REGISTRY
         ("simulate --html /nowhere/at/all.html", "a page needs a path that can be written"),
         ("execute --steps 0", "steps is a whole number from 1"),
         ("execute --model vit", "--model is one of mlp, conv, gpt, or module:function; got 'vit'; try gpt"),
+        ("simulate --rank 4", "unrecognized arguments: --rank 4; `explorer simulate --help` lists what it takes"),
+        ("lab --port=9999", "unrecognized arguments: --port=9999; `explorer lab --help` lists what it takes"),
         ("nothing", "invalid choice: 'nothing'"),
         ("", "COMMAND"),
     ],
