@@ -181,7 +181,8 @@ def _hiccups(base: Resweep, durations: Durations) -> Iterator[Gain]:
     if len(late) > 1:
         seconds = base.seconds.copy()
         seconds[late] = usual[late]
-        yield Gain(Cause.HICCUP, f"all {len(late)} hiccups are gone", base.with_seconds(seconds).makespan, "exact")
+        remedy = f"all {len(late)} slow actions take their medians"
+        yield Gain(Cause.HICCUP, remedy, base.with_seconds(seconds).makespan, "exact")
 
 
 def _excess(base: Resweep, durations: Durations) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
