@@ -30,7 +30,8 @@ class Nothing(anywidget.AnyWidget):
     + repr("""
 export default { render({ model, el }) {
   el.classList.add("pipeline-timeline");
-  const seen = () => requestAnimationFrame(() => setTimeout(() => { el.dataset.paintedSeq = model.get("n"); }));
+  const tell = () => { el.dataset.paintedSeq = model.get("n"); };
+  const seen = () => requestAnimationFrame(() => scheduler.postTask(tell, { priority: "user-blocking" }));
   model.on("change:n", seen);
   seen();
 } };

@@ -14,6 +14,21 @@ function makeNumber({ name, values, of }) {
   return cell;
 }
 
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+// The cells stay while the same measures are shown: new ones would have the page laid out anew for each picture.
 function showNumbers(row, numbers) {
-  row.replaceChildren(...numbers.map(makeNumber));
+  const shape = JSON.stringify(numbers.map(({ name, values }) => [name, values.length]));
+  if (row.dataset.shape !== shape) {
+    row.dataset.shape = shape;
+    row.replaceChildren(...numbers.map(makeNumber));
+    return;
+  }
+  numbers.forEach(({ values, of }, n) => {
+    const cell = row.children[n];
+    cell.querySelectorAll("b").forEach((bold, place) => setText(bold, values[place]));
+    setText(cell.querySelector("small"), of);
+  });
 }

@@ -28,8 +28,8 @@ function makeOverview(state, zoom, signal) {
   for (const side of ["from", "to"]) brush.append(Object.assign(element("i", "pipeline-handle"), { title: "Drag to show more or less" }));
   [...brush.children].forEach((handle, n) => { handle.dataset.side = n; });
   let drawn = null, waiting = 0;
-  // what the strip shows; a zoom changes none of it
-  const key = () => [shownBlock(state), state.whole.join(), [...state.hidden].join(), isDark(), canvas.clientWidth];
+  // what the strip shows; a zoom changes none of it, and asking the page how wide it is would lay it out at once
+  const key = () => [shownBlock(state), state.whole.join(), [...state.hidden].join(), isDark(), state.pixels.width];
   const update = () => {
     const whole = state.whole[1] - state.whole[0], [from, to] = state.range;
     brush.style.left = `${((from - state.whole[0]) / whole) * 100}%`;

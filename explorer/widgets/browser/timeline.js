@@ -26,6 +26,12 @@ function readFrame(model, state) {
 
 const REST = 250; // ms between two answers while a run streams: to each, JupyterLab shows the kernel busy, then idle
 
+// Right behind the next paint; a timer would stand in line behind what JupyterLab does about the kernel being busy.
+function afterPaint(then) {
+  const next = globalThis.scheduler?.postTask ? () => scheduler.postTask(then, { priority: "user-blocking" }) : () => setTimeout(then);
+  requestAnimationFrame(next);
+}
+
 // Tells the kernel which frame can be seen: after the next paint, or with others of a run a little later.
 function makeAcknowledge(model, el, signal) {
   let last = -Infinity, waiting = 0;
@@ -37,13 +43,13 @@ function makeAcknowledge(model, el, signal) {
     model.save_changes();
   };
   signal.addEventListener("abort", () => clearTimeout(waiting));
-  return (seq, live) => requestAnimationFrame(() => setTimeout(() => {
+  return (seq, live) => afterPaint(() => {
     if (signal.aborted) return;
     el.dataset.paintedSeq = seq;
     const rest = live ? last + REST - performance.now() : 0;
     if (rest <= 0) tell();
     else if (!waiting) waiting = setTimeout(tell, rest);
-  }));
+  });
 }
 
 // Paints at most once for each frame of the screen.
