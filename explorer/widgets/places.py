@@ -58,6 +58,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         self._opens = ipywidgets.Dropdown(options=[], description="Open", style=look.lists, layout=look.plain)
         self._open = ipywidgets.Button(description="Show it above", layout=look.plain)
         self._opening = ipywidgets.HBox([self._opens, self._open], layout=look.plain)
+        self._opening.add_class("pipeline-row")
         self._code = Code()
         self._coded = ipywidgets.VBox([self._code], layout=look.plain)  # once drawn, an anywidget follows no class
         self._found: dict[str, int] = {}  # schedules that were compared, with their chunks
@@ -65,7 +66,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         self.sweeps: SweepPanel | None = None
         self.memory: MemoryPanel | None = None
         self._live: LiveWhy | None = None  # while a run goes on
-        self._lock = threading.Lock()
+        self._lock, self._turn = threading.Lock(), threading.Lock()
         self._timer: threading.Timer | None = None
         self._of: _Shown | None = None
         self._done: tuple[str, _Shown | None] = (NONE, None)
@@ -183,6 +184,11 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
             self._timer.start()
 
     def _work(self) -> None:
+        """Work out what is shown now; one at a time, so that changes faster than the work do not pile it up."""
+        with self._turn:
+            self._work_out()
+
+    def _work_out(self) -> None:
         place, of = str(self.choice.value), self._of
         if of is None or self._done == (place, of):
             return

@@ -1,10 +1,12 @@
 import math
+import threading
 import time
 
 import numpy as np
 import pytest
 
 import explorer as ex
+from explorer.widgets import places
 from explorer.widgets.code import code_of
 from explorer.widgets.compared import compared
 from explorer.widgets.markup import Part, bar, element, table
@@ -53,6 +55,29 @@ def test_compare_orders_schedules_by_time_and_says_why_others_are_not_there():
     assert names.index("zb_h1") < names.index("1f1b") < names.index("naive")
     assert "dualpipe" not in names
     assert "<b>dualpipe</b>: " in page
+
+
+def test_places_that_change_faster_than_they_are_worked_out_do_not_pile_up(app, monkeypatch):
+    at_once, most, asked, goes_on = [0], [0], [], threading.Event()
+
+    def slow(settings):
+        asked.append(settings.n_ranks)
+        at_once[0] += 1
+        most[0] = max(most[0], at_once[0])
+        goes_on.wait(LONG)
+        at_once[0] -= 1
+        return element("p", f"{settings.n_ranks} ranks"), {"1f1b": 1}
+
+    monkeypatch.setattr(places, "compared", slow)
+    app.places.choice.value = "compare"
+    until(lambda: asked)
+    for n_ranks in (5, 6, 7):
+        app.controls.fields["n_ranks"].control.value = n_ranks
+        threading.Thread(target=app.places._work, daemon=True).start()
+    goes_on.set()
+    until(lambda: "7 ranks" in app.places.page)
+    assert most == [1]
+    assert asked == [4, 7]
 
 
 @pytest.mark.parametrize(
