@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
@@ -152,7 +153,25 @@ def joined(n_ranks: int, model: Any, seconds: float) -> Iterator[Joined]:
     """
     _check(n_ranks)
     with _group(whereabouts(model), seconds) as group:
-        yield Joined(group, seconds / 2)
+        crew = Joined(group, seconds / 2)
+        del group
+        try:
+            yield crew
+        except BaseException as error:
+            _let_go(error)
+            raise
+        finally:
+            crew.group = None
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Take from functions that have failed what they still hold.
+
+    A group's connections close with the last that holds it, and only then do those hear of it who wait for this rank.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def _check(n_ranks: int) -> None:
