@@ -57,8 +57,8 @@ def _found(settings: Settings) -> list[_Row]:
 
 def _caption(settings: Settings, n_there: int) -> str:
     return (
-        f"{n_there} schedules at {settings.n_ranks} ranks and {settings.n_micro_batches} micro-batches; "
-        "each rank has the same share of the work in all"
+        f"{n_there} schedules at {settings.n_ranks} ranks and {settings.n_micro_batches} micro-batches, "
+        "predicted from the costs set here; each rank has the same share of the work in all"
     )
 
 

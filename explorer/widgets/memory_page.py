@@ -38,6 +38,7 @@ class MemoryPanel(ipywidgets.VBox):  # type: ignore[misc]
         self.at_peak = ipywidgets.Button(description="At the peak", icon="caret-up", layout=look.plain)
         self.chart = MemoryChart()
         self._row = ipywidgets.HBox([self.rank, self.at_peak], layout=look.plain)
+        self._row.add_class("pipeline-row")
         self._drawn = ipywidgets.VBox([self.chart], layout=look.plain)  # once drawn, an anywidget follows no class
         self._said, self._held = look.text("pipeline-page"), look.text("pipeline-page")
         super().__init__([self._said, self._row, self._drawn, self._held], layout=look.plain)

@@ -27,3 +27,19 @@ def test_clicks_and_keys_list_who_holds_the_memory(lab: Lab) -> None:
     page.locator("caption", has_text="at its peak").wait_for()
     assert page.evaluate("document.activeElement.classList.contains('peak')")  # redrawn, it keeps the keys
     assert opened.complaints == []
+
+
+def test_half_a_screen_holds_what_places_are_worked_with(lab: Lab) -> None:
+    write_notebook(lab.folder, "half.ipynb", [_OPEN])
+    opened = lab.open("half.ipynb", width=640)
+    opened.run_cell(0)
+    opened.await_painted(1)
+    for place, ends in (("Compare", "button:has-text('Show it above')"), ("Memory", "button:has-text('At the peak')")):
+        opened.page.locator(".pipeline-places button").filter(has_text=place).first.click()
+        button = opened.page.locator(f".pipeline-places {ends}")
+        button.wait_for()
+        box, around = button.bounding_box(), opened.page.locator(".pipeline-places").bounding_box()
+        assert box
+        assert around
+        assert box["x"] + box["width"] <= around["x"] + around["width"]
+        assert button.evaluate("one => one.scrollWidth <= one.clientWidth")  # its words are not cut off
