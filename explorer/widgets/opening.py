@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -18,6 +19,9 @@ from explorer.widgets.where import KERNEL, PROCESSES
 
 _SIZES = ("activation_bytes", "recompute_bytes", "parameter_bytes", "memory_limit")
 _MOST_BYTES = 1e15  # as in Costs
+_LEAST = {"forward": 1e-9, "bandwidth": 1e-9, "slow_factor": 1.0, "long_factor": 1.0}  # of numbers; of others 0
+_MOST = {"kept_share": 1.0, "weight_share": 1.0}  # of others _LARGEST
+_LARGEST = 1e15
 
 
 def read_own_model(model: Any, given: Mapping[str, Any]) -> OwnModel | None:
@@ -43,13 +47,17 @@ def read_settings(model: str | None, given: Mapping[str, Any]) -> Settings:
     """The settings to begin with.
 
     Raises:
-        InputError: if there is no such setting, model or schedule, or a size is no bytes.
+        InputError: if there is no such setting, model or schedule, a size is no bytes, or a number is none.
     """
     known = [field.name for field in fields(Settings)]
     for name in given:
         if name not in known:
             raise InputError(f"explore takes {', '.join(known)}; got {name}; {_near(name, known)}", argument=name)
-    given = {name: _size(name, value) if name in _SIZES else value for name, value in given.items()}
+    reals = {field.name: field.default for field in fields(Settings) if isinstance(field.default, float)}
+    given = {
+        name: _size(name, value) if name in _SIZES else _real(name, value, reals[name]) if name in reals else value
+        for name, value in given.items()
+    }
     settings = Settings(**given) if model is None else Settings(model=model, **given)
     _check_choice("model", settings.model, [*READY_MODELS, "own"])
     _check_choice("schedule", settings.schedule, list(REGISTRY))
@@ -83,12 +91,27 @@ def _size(name: str, value: Any) -> float:
     """`value`, if it is bytes; no limit may also be None."""
     if value is None and name == "memory_limit":
         return 0.0
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not 0 <= value <= _MOST_BYTES:
+    if not _is_number(value) or not 0 <= value <= _MOST_BYTES:
         raise InputError(
             f"{name} is bytes, from 0 to {_MOST_BYTES:g}; got {str(value)[:40]!r}; try 80e9", argument=name
         )
     return float(value)
+
+
+def _real(name: str, value: Any, usual: float) -> float:
+    """`value`, if it is a number that a control can stand at."""
+    least, most = _LEAST.get(name, 0.0), _MOST.get(name, _LARGEST)
+    is_endless = name == "bandwidth" and value == math.inf
+    if not is_endless and (not _is_number(value) or not least <= value <= most):
+        raise InputError(
+            f"{name} is a number from {least:g} to {most:g}; got {str(value)[:40]!r}; try {usual:g}",
+            argument=name,
+        )
+    return float(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def _near(value: object, known: list[str]) -> str:

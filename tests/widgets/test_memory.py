@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from dataclasses import replace
@@ -326,3 +327,11 @@ def test_code_has_the_bytes_and_the_device():
     assert "ex.timeline_and_memory(trace, device_bytes=40e9)" in code
     exec(code, found)  # noqa: S102  what the project itself wrote
     assert ex.peak_bytes(found["trace"]).tolist() == ex.peak_bytes(settings.predict().trace).tolist()
+
+
+@pytest.mark.parametrize("name", ["optimizer_ratio", "kept_share", "forward", "bandwidth", "jitter"])
+@pytest.mark.parametrize("value", [-1, math.nan, "2", None, True, [1], 10**400])
+def test_numbers_that_no_control_can_stand_at_are_refused(name, value):
+    with pytest.raises(InputError, match=f"{name} is a number from .* to .*; got .*; try") as caught:
+        ex.explore(**{name: value})
+    assert caught.value.argument == name
