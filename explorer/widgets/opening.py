@@ -58,6 +58,8 @@ def read_settings(model: str | None, given: Mapping[str, Any]) -> Settings:
         name: _size(name, value) if name in _SIZES else _real(name, value, reals[name]) if name in reals else value
         for name, value in given.items()
     }
+    for field in fields(Settings):
+        _check_kind(field.name, given.get(field.name, field.default), field.default)
     settings = Settings(**given) if model is None else Settings(model=model, **given)
     _check_choice("model", settings.model, [*READY_MODELS, "own"])
     _check_choice("schedule", settings.schedule, list(REGISTRY))
@@ -85,6 +87,13 @@ def _check_choice(name: str, value: object, known: list[str]) -> None:
 def _check_count(name: str, value: object) -> None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
         raise InputError(f"{name} is a whole number of at least 1; got {value!r}; try 1", argument=name, legal=(1,))
+
+
+def _check_kind(name: str, value: object, usual: object) -> None:
+    """Refuse what is no text, or no whole number, where the setting is one."""
+    for kind, words in ((str, "a text"), (int, "a whole number")):
+        if isinstance(usual, kind) and (not isinstance(value, kind) or isinstance(value, bool)):
+            raise InputError(f"{name} is {words}; got {str(value)[:40]!r}; try {usual!r}", argument=name)
 
 
 def _size(name: str, value: Any) -> float:

@@ -335,3 +335,12 @@ def test_numbers_that_no_control_can_stand_at_are_refused(name, value):
     with pytest.raises(InputError, match=f"{name} is a number from .* to .*; got .*; try") as caught:
         ex.explore(**{name: value})
     assert caught.value.argument == name
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [("warm_up", "x", "a whole number"), ("seed", 1.5, "a whole number"), ("options", 3, "a text")],
+)
+def test_what_is_of_another_kind_than_its_control_is_refused(name, value, what):
+    with pytest.raises(InputError, match=f"{name} is {what}; got '{value}'; try"):
+        ex.explore(**{name: value})
