@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core import Costs, Events, Graph, MemoryChanges, Origin, Program, Trace, graph_of
+from explorer.core import Category, Costs, Events, Graph, MemoryChanges, Origin, Program, Trace, graph_of
 from explorer.core.clocks import SAME_CLOCK, ClockOffset
 from explorer.errors import RunError
 from explorer.execute.events import Calibrated, Memory, Message, RunStart, SlotEnd, Started, StepEnd, StepStart, Updated
@@ -139,7 +140,8 @@ class Recorder(Hook):
         if self._costs is not None:
             late = Lags(*map(np.concatenate, zip(*self._lags, strict=True))) if self._lags else _NONE
             costs = refit(self._costs, self._graph.program, np.stack(self._seconds), late)
-            self._forecast = Forecast(self._graph, costs)
+            kept = _optimizer_bytes(self._memory.copy(), self._graph.program.n_stages)
+            self._forecast = Forecast(self._graph, replace(costs, optimizer_bytes=kept))
 
     # ── what others ask ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -238,6 +240,12 @@ class Recorder(Hook):
 def _lay(clock: str, graph: Graph, links: Costs, step: Step) -> LaidStep:
     """A step on the kind of clock that its run has."""
     return lay_real_step(graph, links, step) if clock == "real" else lay_step(graph, links, step)
+
+
+def _optimizer_bytes(rows: npt.NDArray[np.int64], n_stages: int) -> npt.NDArray[np.float64]:
+    """(n_stages,) what the optimizers kept by the end of the last step; before their first update they keep nothing."""
+    last = rows[(rows[:, 0] == rows[:, 0].max(initial=0)) & (rows[:, 4] == Category.OPTIMIZER)]
+    return np.bincount(last[:, 5], weights=last[:, 7], minlength=n_stages)
 
 
 def _changes(rows: npt.NDArray[np.int64], laid: list[LaidStep], n_slots: int) -> MemoryChanges:

@@ -36,6 +36,13 @@ def test_every_step_gives_back_what_it_took(split_program, make_layers, batch):
             assert trace.memory.delta[rows].sum() == 0
 
 
+def test_the_prediction_of_a_run_knows_what_its_optimizers_keep(program, make_layers, batch):
+    run = ex.execute(program, make_layers(2), batch, loss=MSE, optimizer=torch.optim.Adam, n_steps=3)
+    assert run.predicted.costs.optimizer_bytes.sum() == 2 * (2 * PARAMETERS + 2 * FLOAT)
+    # gradients are there from the start of a modelled step, in the run from the first backward on
+    assert ex.peak_bytes(run.predicted).tolist() == pytest.approx(ex.peak_bytes(run.trace).tolist(), rel=0.1)
+
+
 def test_parameters_gradients_and_optimizer_state_are_counted(program, make_layers, batch):
     adam = torch.optim.Adam
     memory = ex.execute(program, make_layers(2), batch, loss=MSE, optimizer=adam, n_steps=2).trace.memory
