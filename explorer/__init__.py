@@ -122,7 +122,8 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
         unregister as unregister,
     )
     from explorer.simulate import simulate as simulate, simulate_events as simulate_events
-    from explorer.widgets import Explorer as Explorer, explore as explore
+    from explorer.widgets.explore import explore as explore
+    from explorer.widgets.explorer import Explorer as Explorer
 
 _HOME = {
     **dict.fromkeys(

@@ -245,7 +245,7 @@ def _lay(clock: str, graph: Graph, links: Costs, step: Step) -> LaidStep:
 def _optimizer_bytes(rows: npt.NDArray[np.int64], n_stages: int) -> npt.NDArray[np.float64]:
     """(n_stages,) what the optimizers kept by the end of the last step; before their first update they keep nothing."""
     last = rows[(rows[:, 0] == rows[:, 0].max(initial=0)) & (rows[:, 4] == Category.OPTIMIZER)]
-    return np.bincount(last[:, 5], weights=last[:, 7], minlength=n_stages)
+    return np.asarray(np.bincount(last[:, 5], last[:, 7], n_stages), float)
 
 
 def _changes(rows: npt.NDArray[np.int64], laid: list[LaidStep], n_slots: int) -> MemoryChanges:

@@ -135,7 +135,10 @@ def test_all_hiccups_at_once_are_a_remedy_beside_each():
     trace = ex.simulate(program, ex.Costs(delays={"0F0": 1.0, "2B3": 2.0}))
     found = ex.gains(trace).query("cause == 'hiccup'").set_index("remedy")
     assert found.makespan["all 2 slow actions take their medians"] == ex.simulate(program).makespan
-    assert found.gain["all 2 slow actions take their medians"] > found.gain["B of micro-batch 3 on stage 2 takes its median"]
+    assert (
+        found.gain["all 2 slow actions take their medians"]
+        > found.gain["B of micro-batch 3 on stage 2 takes its median"]
+    )
 
 
 def test_a_slow_rank_of_a_measured_step_gains_by_its_own_median():
