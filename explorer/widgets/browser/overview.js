@@ -12,13 +12,15 @@ function stripScales(state, width) {
   };
 }
 
+// Whether it could: the page may hide it, as JupyterLab does for a change of theme.
 function paintStrip(canvas, state) {
   const block = shownBlock(state), width = canvas.clientWidth, ratio = window.devicePixelRatio || 1;
-  if (!width || !block) return;
+  if (!width || !block) return false;
   const pen = cleanPen(canvas, { width, height: STRIP }, ratio), scales = stripScales(state, width);
   pen.fillStyle = themeOf(state).idle;
   pen.fillRect(0, 0, width, STRIP);
   drawCoverage(pen, block, scales, { ...state, raster: state.stripRaster }, ratio, 0);
+  return true;
 }
 
 function makeOverview(state, zoom, signal) {
@@ -35,7 +37,7 @@ function makeOverview(state, zoom, signal) {
     brush.style.left = `${((from - state.whole[0]) / whole) * 100}%`;
     brush.style.width = `${((to - from) / whole) * 100}%`;
     if (drawn && key().every((part, n) => part === drawn[n])) return;
-    if (!waiting) waiting = setTimeout(() => { waiting = 0; drawn = key(); paintStrip(canvas, state); }, SETTLED);
+    if (!waiting) waiting = setTimeout(() => { waiting = 0; if (paintStrip(canvas, state)) drawn = key(); }, SETTLED);
   };
   signal.addEventListener("abort", () => clearTimeout(waiting));
   addBrushing(box, brush, state, zoom, signal);
