@@ -55,6 +55,7 @@ class Conductor:
         describe: an action in words, for errors.
         costs: the link model, for those who hear of transfers.
         injection: of faults, or None.
+        repeats: whether the hooks are told of memory in each step, or in the first and know the rest.
     """
 
     def __init__(
@@ -71,8 +72,9 @@ class Conductor:
         describe: Callable[[Action], str],
         costs: Costs | None = None,
         injection: Injection | None = None,
+        repeats: bool = True,
     ) -> None:
-        self._injection = injection
+        self._injection, self._repeats = injection, repeats
         self._hooks, self._clock, self._wait, self._before = hooks, clock, wait, before
         self._activations, self._gradient_bytes = activations, gradient_bytes
         self._program, self._describe = program, describe
@@ -204,7 +206,7 @@ class Conductor:
         self.tell("slot_end", event)
         if not self.step:
             self._memory[slot] = _added_up([*self._memory.get(slot, ()), *self._activations.changes()])
-        if self._hooks.hears("memory"):
+        if self._hooks.hears("memory") and (self._repeats or not self.step):
             for change in self._memory.get(slot, ()):
                 at_end, category, holder, stage, micro_batch, delta = change
                 self.tell("memory", Memory(self.step, slot, at_end, holder, category, stage, micro_batch, delta))

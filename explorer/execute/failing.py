@@ -9,12 +9,13 @@ from typing import Any
 
 from explorer.errors import RunError
 from explorer.execute.places import Places
+from explorer.execute.reporter import LATEST
 from explorer.execute.tasks import Failure
 from explorer.execute.workers import Workers
 
 _TICK = 0.05  # seconds between two looks
 _ECHOES = 0.5  # seconds in which the cause of what may be an echo is waited for
-_LAST_WORDS = 0.2  # seconds in which the others may still tell what they did, once the cause is known
+_LAST_WORDS = LATEST + 0.1  # seconds in which the others may still tell what they did, once the cause is known
 
 
 class InWorker(Exception):  # noqa: N818  it is no error of its own: it shows where another process had one

@@ -51,6 +51,7 @@ class Follower:
         self._sent: dict[tuple[Kind, int, int], tuple[int, Parcel]] = {}
         self._received: dict[tuple[Kind, int, int], tuple[int, Parcel]] = {}
         self._messages: list[Message] = []
+        self._held: dict[int, list[Memory]] = defaultdict(list)  # in the first step, by slot: it is the same in all
         self._latency = 0.0
         self._probe = Probe()
         self._between: dict[int, dict[int, Between]] = defaultdict(dict)
@@ -159,9 +160,13 @@ class Follower:
         elif isinstance(row, SlotEnd):
             self._hooks.slot_start(SlotStart(row.step, rank, row.slot, row.actions))
             self._hooks.slot_end(row.earlier(self._zero))
+            for memory in self._held.get(row.slot, ()) if self._step else ():
+                self._hooks.memory(dataclasses.replace(memory, step=self._step))
         elif isinstance(row, Updated):
             self._hooks.updated(dataclasses.replace(row, begun=row.begun - self._zero))
         elif isinstance(row, Memory):
+            if not self._step:
+                self._held[row.slot].append(row)
             self._hooks.memory(row)
         elif isinstance(row, Injected):
             self._hooks.injected(dataclasses.replace(row, begun=row.begun - self._zero))

@@ -41,7 +41,7 @@ class RankSession(Session):
     ) -> None:
         self._rank, self._courier, self._reporter = rank, courier, reporter
         order = np.arange(program.rank_offsets[rank], program.rank_offsets[rank + 1])
-        super().__init__(program, order, bench, Hooks([reporter]), faults=faults)
+        super().__init__(program, order, bench, Hooks([reporter]), faults=faults, repeats=False)
 
     def _injection(self, faults: Sequence[Fault]) -> Injection:
         modules = self._model.stages.__getitem__

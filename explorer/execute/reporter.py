@@ -5,24 +5,25 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
 from explorer.execute._torch_ranks import Parcel
-from explorer.execute.by_value import to_bytes
 from explorer.execute.device_time import is_settled, settled
 from explorer.execute.events import Memory, SlotEnd, Updated
 from explorer.execute.faults import Injected
 from explorer.execute.hooks import Hook
+from explorer.execute.reports import to_report
 
 WARM_UP = -1  # the number of the hidden step
-_EVERY = 0.03  # seconds between two reports
-_LATEST = 0.25  # seconds after which a report is sent within an operation, too: this one takes long, or for ever
+_EVERY = 0.06  # seconds between two reports
+LATEST = 0.25  # seconds after which a report is sent within an operation, too: this one takes long, or for ever
 
 
 class Reporter(Hook):
-    """Keeps what happens and sends it on, at most every 30 ms, and only for a long operation within one.
+    """Keeps what happens and sends it on, at most every 60 ms, and only for a long operation within one.
 
     Attributes:
         step: that runs.
@@ -30,7 +31,7 @@ class Reporter(Hook):
     """
 
     def __init__(self, pipe: Connection) -> None:
-        self._pipe, self._rows, self._sent = pipe, list[Any](), 0.0
+        self._pipe, self._rows, self._sent = pipe, deque[Any](), 0.0
         self._lock = threading.RLock()
         self._waits = False
         self.on_device = False
@@ -100,11 +101,10 @@ class Reporter(Hook):
     def tell(self, what: str, value: Any) -> None:
         """Send one thing."""
         with self._lock:
-            self._pipe.send_bytes(to_bytes((what, self.step, value), what="report"))
+            self._pipe.send_bytes(to_report(what, self.step, value))
 
     def _keep(self, row: Any) -> None:
-        with self._spending(), self._lock:
-            self._rows.append(row)
+        self._rows.append(row)
 
     @contextlib.contextmanager
     def _spending(self) -> Iterator[None]:
@@ -120,7 +120,7 @@ class Reporter(Hook):
             self._spent += time.thread_time() - begun
 
     def _send(self, n_rows: int) -> None:
-        rows, self._rows = self._rows[:n_rows], self._rows[n_rows:]
+        rows = [self._rows.popleft() for _ in range(n_rows)]
         if self.on_device:
             rows = [settled(row) for row in rows]
         if rows:
@@ -129,5 +129,5 @@ class Reporter(Hook):
     def _tend(self, over: threading.Event) -> None:
         while not over.wait(_EVERY):
             late = time.monotonic() - self._sent
-            if self._rows and late >= (_EVERY if self._waits else _LATEST):
+            if self._rows and late >= (_EVERY if self._waits else LATEST):
                 self.flush()

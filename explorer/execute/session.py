@@ -100,6 +100,7 @@ class Session:
         costs: the link model, for those who hear of transfers.
         warms_up: the program this is the warm-up for; None for the run itself.
         faults: to make happen.
+        repeats: whether the hooks are told of memory in each step, or in the first and know the rest.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class Session:
         costs: Costs | None = None,
         warms_up: Program | None = None,
         faults: Sequence[Fault] = (),
+        repeats: bool = True,
     ) -> None:
         self._model, self._seeds = bench.model, bench.seeds
         self._program, self._warms_up = program, warms_up
@@ -127,6 +129,7 @@ class Session:
             describe=self._describe,
             costs=costs,
             injection=self._injection(faults) if faults else None,
+            repeats=repeats,
         )
         self._engine = self._assemble(bench)
 

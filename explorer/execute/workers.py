@@ -9,10 +9,11 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from explorer.execute._torch_ranks import LOOPBACK
-from explorer.execute.by_value import from_bytes, to_bytes
+from explorer.execute.by_value import to_bytes
 from explorer.execute.files import Seen
 from explorer.execute.nursery import Nursery
 from explorer.execute.rehearsal import Rehearsal
+from explorer.execute.reports import from_report
 from explorer.execute.tasks import Order, Task
 
 _BACKLOG = 128  # connections to the store that may be waiting
@@ -95,7 +96,7 @@ class Workers:
             pipe = open_pipes[open_pipes.index(ready)]  # type: ignore[arg-type]
             rank = self._pipes.index(pipe)
             try:
-                yield rank, from_bytes(pipe.recv_bytes())
+                yield rank, from_report(pipe.recv_bytes())
             except (EOFError, OSError):
                 pipe.close()
                 yield rank, None

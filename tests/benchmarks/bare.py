@@ -17,6 +17,8 @@ from explorer.execute._torch_ranks import Courier, Ranks, barrier
 from explorer.execute.fit import Sample
 from explorer.execute.rank_session import RankBench, RankSession
 from explorer.execute.reporter import Reporter
+from explorer.execute.reports import from_report
+from explorer.execute.settings import keep_memory
 from explorer.execute.stages import CutModel
 
 WIDTH, ROWS, N_MICRO_BATCHES = 640, 160, 8
@@ -52,26 +54,28 @@ def alternate(n_pairs: int) -> list[tuple[float, float]]:
 
 
 def _heard(end: Any) -> tuple[str, Any]:
-    from explorer.execute.by_value import from_bytes
-
-    what, _, value = from_bytes(end.recv_bytes())
+    what, _, value = from_report(end.recv_bytes())
     return what, value
 
 
 def _rank(rank: int, port: int, pipe: Connection, n_pairs: int) -> None:
     torch.set_num_threads(1)
+    keep_memory()  # as in every worker, and for both
     torch.manual_seed(rank)
     ranks = Ranks(rank, None)
     ranks._store = torch.distributed.TCPStore("127.0.0.1", port, None, False)
     ranks.join(1, 2, port, 60.0)
-    bare = _bare(rank)
     reporter = Reporter(pipe)
-    recorded = _recorded(rank, reporter)
+    module = layers()  # one for both: where its weights lie in memory makes a difference of some percent
+    bare, recorded = _bare(rank, module), _recorded(rank, module, reporter)
     times = []
     for turn in range(n_pairs + 2):
-        pair = _seconds(bare), _seconds(lambda turn=turn: recorded(turn))
+        if turn % 2:
+            without, with_ = _seconds(bare), _seconds(lambda turn=turn: recorded(turn))
+        else:
+            with_, without = _seconds(lambda turn=turn: recorded(turn)), _seconds(bare)
         if turn >= 2:  # the first pay for pages and caches, ours for watching memory too
-            times.append(pair)
+            times.append((without, with_))
     reporter.tell("times", times)
     barrier()
 
@@ -83,8 +87,7 @@ def _seconds(step: Any) -> float:
     return time.perf_counter() - begin
 
 
-def _bare(rank: int) -> Any:
-    module = layers()
+def _bare(rank: int, module: nn.Sequential) -> Any:
     taken, given = torch.empty(ROWS, WIDTH, requires_grad=bool(rank)), torch.empty(ROWS, WIDTH, requires_grad=True)
     stage = PipelineStage(module, rank, 2, torch.device("cpu"), input_args=(taken,), output_args=(given,))
     schedule = Schedule1F1B(stage, N_MICRO_BATCHES, loss_fn=squared)
@@ -100,10 +103,10 @@ def _bare(rank: int) -> Any:
     return step
 
 
-def _recorded(rank: int, reporter: Reporter) -> Any:
+def _recorded(rank: int, module: nn.Sequential, reporter: Reporter) -> Any:
     program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=N_MICRO_BATCHES)
     stages: list[nn.Module] = [nn.Sequential(), nn.Sequential()]
-    stages[rank] = layers()
+    stages[rank] = module
     named: list[dict[str, Any]] = [dict(stage.named_parameters()) for stage in stages]
     like = torch.empty(ROWS, WIDTH, requires_grad=True)
     samples = [Sample((torch.empty(ROWS, WIDTH),), (like,)), Sample((like,), (like,))]
