@@ -60,7 +60,10 @@ class Trace:
     @cached_property
     def steps(self) -> list[int]:
         """Numbers of the training steps it holds."""
-        return [int(step) for step in np.unique(self.events.step)]
+        step = self.events.step
+        if len(step) and step.min() == step.max():  # as of every simulated trace: without sorting
+            return [int(step[0])]
+        return [int(number) for number in np.unique(step)]
 
     def step(self, number: int) -> Trace:
         """The one step `number` of it.

@@ -110,15 +110,17 @@ def _short(column: npt.NDArray[Any], groups: _Groups, *, counts: bool) -> dict[s
     return {"step": int(counts), **{name: as_column(part)._asdict() for name, part in parts.items()}}
 
 
-def _key(events: Events) -> npt.NDArray[np.int32]:
-    return np.asarray(events.rank.astype(np.int32) * len(Kind) + events.kind)
+def _key(events: Events) -> npt.NDArray[np.integer[Any]]:
+    """(n_events,) a number for each (rank, kind), as small as can be: numpy sorts 16 bits by radix, twice as fast."""
+    key = events.rank.astype(np.int32) * len(Kind) + events.kind
+    return key.astype(np.uint16) if key.max(initial=0) < 2**16 else key
 
 
-def _order(key: npt.NDArray[np.int32], start: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+def _order(key: npt.NDArray[np.integer[Any]], start: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """By key, then start. Simulated events come in order of start, and then a radix sort of the keys is enough."""
     order = np.argsort(key, kind="stable")
     sorted_key, sorted_start = key[order], start[order]
-    in_order = (np.diff(sorted_start) >= 0) | (np.diff(sorted_key) > 0)
+    in_order = (np.diff(sorted_start) >= 0) | (sorted_key[1:] > sorted_key[:-1])
     return order if in_order.all() else np.lexsort((start, key))
 
 

@@ -88,7 +88,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             on_start=self._start,
             on_frame=self._follow,
             on_end=self._finish,
-            has_room=lambda: self._picture.has_room(live=True),
+            has_room=self._picture.has_room,
         )
         self.under = Under(self.controls, self._picture, self._act, self._redraw, look)
         self.places = Places(look, self.controls.settings, self._open)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PATIENCE = 0.7  # seconds after which a frame counts as painted: its page may be hidden or gone
-# frames of a run that may be on their way at once: the browser answers but a few times a second, and through a kernel
-# that computes the answer takes some tenths of one
+# frames that may be on their way at once: the browser answers but a few times a second, and through a kernel that
+# computes the answer takes some tenths of one
 _AHEAD = 8
 _RECENT = 8  # frames that are kept while bars are moved
 
@@ -91,12 +91,11 @@ class Picture:
         self.timeline.observe(self._explain, "explain")
         self.timeline.on_msg(self._asked)
 
-    def has_room(self, *, live: bool) -> bool:
-        """Whether the browser takes another frame now; while it paints one, only a few of a run, and no other."""
+    def has_room(self) -> bool:
+        """Whether the browser takes another frame now; only a few may be on their way."""
         outstanding = self.timeline.seq - self.timeline.painted
         unseen = not self.timeline.painted  # nobody answers yet
-        most = _AHEAD if live else 1
-        return outstanding < most or unseen or time.monotonic() - self._sent_at >= _PATIENCE
+        return outstanding < _AHEAD or unseen or time.monotonic() - self._sent_at >= _PATIENCE
 
     def show(self, frame: Frame) -> None:
         """Draw `frame`, now or as soon as the browser is done with the one before."""
@@ -104,7 +103,7 @@ class Picture:
             if self._closed:
                 return
             self._stale = False
-            if self.has_room(live=frame.live):
+            if self.has_room():
                 self._draw(frame)
             else:
                 self._waiting = frame
@@ -186,7 +185,7 @@ class Picture:
 
     def _painted(self, _change: Any) -> None:
         with self._lock:
-            if self._waiting is not None and self.has_room(live=self._waiting.live):
+            if self._waiting is not None and self.has_room():
                 self._draw(self._waiting)
             elif self._drawn is not None and not self._drawn.live and not self.timeline.gaps:
                 self._explain()  # only once the bars are seen, which it must not hold up

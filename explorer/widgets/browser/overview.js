@@ -1,7 +1,8 @@
 // The whole run, small, below the plots; on it, what is shown above, to be moved and resized.
 
 const STRIP = 34; // pixels high
-const SETTLED = 90; // ms: the strip is drawn once the picture has come to rest, and never holds it up
+const SETTLED = 150; // ms: the strip is drawn once the picture has come to rest, and never holds it up
+const OVERDUE = 600; // ms: nor does it lag further behind one that does not
 
 function stripScales(state, width) {
   const [from, to] = state.whole, lane = STRIP / state.nRanks;
@@ -29,7 +30,7 @@ function makeOverview(state, zoom, signal) {
   box.setAttribute("aria-hidden", "true"); // the keys do the same
   for (const side of ["from", "to"]) brush.append(Object.assign(element("i", "pipeline-handle"), { title: "Drag to show more or less" }));
   [...brush.children].forEach((handle, n) => { handle.dataset.side = n; });
-  let drawn = null, waiting = 0;
+  let drawn = null, waiting = 0, since = 0;
   // what the strip shows; a zoom changes none of it, and asking the page how wide it is would lay it out at once
   const key = () => [shownBlock(state), state.whole.join(), [...state.hidden].join(), isDark(), state.pixels.width];
   const update = () => {
@@ -37,7 +38,10 @@ function makeOverview(state, zoom, signal) {
     brush.style.left = `${((from - state.whole[0]) / whole) * 100}%`;
     brush.style.width = `${((to - from) / whole) * 100}%`;
     if (drawn && key().every((part, n) => part === drawn[n])) return;
-    if (!waiting) waiting = setTimeout(() => { waiting = 0; if (paintStrip(canvas, state)) drawn = key(); }, SETTLED);
+    const now = performance.now();
+    if (!waiting) since = now;
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { waiting = 0; if (paintStrip(canvas, state)) drawn = key(); }, Math.min(SETTLED, since + OVERDUE - now));
   };
   signal.addEventListener("abort", () => clearTimeout(waiting));
   addBrushing(box, brush, state, zoom, signal);

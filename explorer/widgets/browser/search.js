@@ -58,7 +58,7 @@ function makeSearch(model, state, selection, reveal, repaint, speak) {
     const wanted = searchFor(state, field.value), { found } = state;
     field.setAttribute("aria-invalid", !wanted);
     const asked = wanted && Object.keys(wanted).length;
-    count.textContent = !wanted ? ADVICE : !asked ? "" : !found ? "too many, say more" : `${found.bars.length} found`;
+    setText(count, !wanted ? ADVICE : !asked ? "" : !found ? "too many, say more" : `${found.bars.length} found`);
     steps.hidden = !found || !found.bars.length;
   };
   const step = (by) => {

@@ -24,7 +24,10 @@ function readFrame(model, state) {
   state.messages = [state.predicted, state.measured].some((block) => hasMessages(block, state.style));
 }
 
-const REST = 250; // ms between two answers while a run streams: to each, JupyterLab shows the kernel busy, then idle
+// To each answer JupyterLab shows the kernel busy, then idle, which takes the page as long as a picture.
+const REST = 250; // ms between two answers while a run streams
+const RESTED = 200; // ms after which a picture that no other has followed is answered
+const UNTOLD = 4; // pictures that may go by without an answer; the kernel sends some more before it waits for one
 
 // Right behind the next paint; a timer would stand in line behind what JupyterLab does about the kernel being busy.
 function afterPaint(then) {
@@ -32,23 +35,25 @@ function afterPaint(then) {
   requestAnimationFrame(next);
 }
 
-// Tells the kernel which frame can be seen: after the next paint, or with others of a run a little later.
+// Tells the kernel which frame can be seen: with others of a run every now and then, else once the hand rests.
 function makeAcknowledge(model, el, signal) {
-  let last = -Infinity, waiting = 0;
+  let last = -Infinity, told = 0, waiting = 0;
   const tell = () => {
     clearTimeout(waiting);
     waiting = 0;
     last = performance.now();
-    model.set("painted", Number(el.dataset.paintedSeq));
+    told = Number(el.dataset.paintedSeq);
+    model.set("painted", told);
     model.save_changes();
   };
   signal.addEventListener("abort", () => clearTimeout(waiting));
   return (seq, live) => afterPaint(() => {
     if (signal.aborted) return;
     el.dataset.paintedSeq = seq;
-    const rest = live ? last + REST - performance.now() : 0;
+    if (!live) clearTimeout(waiting);
+    const rest = live ? last + REST - performance.now() : model.get("explain") || !told || seq - told >= UNTOLD ? 0 : RESTED;
     if (rest <= 0) tell();
-    else if (!waiting) waiting = setTimeout(tell, rest);
+    else if (!live || !waiting) waiting = setTimeout(tell, rest);
   });
 }
 
@@ -154,7 +159,7 @@ function render({ model, el, signal }) {
     selection.restore();
     search.look();
     showNumbers(numbers, model.get("numbers"));
-    note.textContent = model.get("note");
+    setText(note, model.get("note"));
     for (const [legend, entries] of legends) legend.update(entries(state));
     paint(canvas, state, el);
     acknowledge(state.seq, model.get("view").live);
@@ -167,7 +172,7 @@ function render({ model, el, signal }) {
   follow("label", () => [el, canvas].forEach((one) => one.setAttribute("aria-label", model.get("label"))));
   follow("stale", () => { el.dataset.stale = model.get("stale"); });
   follow("seq", show);
-  listen("change:note", () => { note.textContent = model.get("note"); });
+  listen("change:note", () => setText(note, model.get("note")));
   listen("change:gaps", () => { if (state.seq === model.get("seq")) show(); }); // else they come with the next frame
   listen("msg:custom", (said) => {
     if (said.sentence !== undefined && state.gaps) state.gaps.sentences[said.sentence] = said.text;
