@@ -28,11 +28,18 @@ function gallop(values, low, high, x) {
 // Into shares[at …]: how much of each of `width` pixel columns the bars from `begin` to `end` cover, 0 to 1.
 function shareOut(shares, at, block, { begin, end, shared }, from, perPixel, width) {
   const { start } = block, { others } = shared, sums = (shared.sums ||= sumCovered(block, shared));
-  let i = bisect(start, begin, end, from), before = -1;
+  let i = bisect(start, begin, end, from), next = i < end ? start[i] : Infinity, before = 0;
+  let sum = sums[begin], since = 0, rate = 0, most = 0; // covered before the last bar that has begun, and how that one adds to it
+  const begun = () => { sum = sums[i - 1]; since = start[i - 1]; rate = 1 / (others[i - 1] + 1); most = sums[i] - sum; };
+  if (i > begin) begun();
   for (let x = 0; x <= width; x++) {
     const time = from + x * perPixel;
-    if (i < end && start[i] < time) i = gallop(start, i, end, time);
-    const covered = i > begin ? sums[i - 1] + Math.min(sums[i] - sums[i - 1], (time - start[i - 1]) / (others[i - 1] + 1)) : sums[begin];
+    if (next < time) {
+      i = ++i < end && start[i] < time ? gallop(start, i, end, time) : i;
+      next = i < end ? start[i] : Infinity;
+      begun();
+    }
+    const more = (time - since) * rate, covered = sum + (more < most ? more : most);
     if (x) shares[at + x - 1] = (covered - before) / perPixel;
     before = covered;
   }
@@ -40,23 +47,37 @@ function shareOut(shares, at, block, { begin, end, shared }, from, perPixel, wid
 
 const opaque = ([red, green, blue]) => (255 << 24) | (blue << 16) | (green << 8) | red;
 
+// A lane one pixel high: its kinds mixed.
+function mixColumns(pixels, at, width, shares, kinds, rgb) {
+  const nKinds = kinds.length, begins = kinds.map((kind) => kind * width);
+  const [reds, greens, blues] = [0, 1, 2].map((part) => kinds.map((kind) => rgb[kind][part]));
+  for (let x = 0; x < width; x++) {
+    let sum = 0, red = 0, green = 0, blue = 0;
+    for (let k = 0; k < nKinds; k++) {
+      const share = shares[begins[k] + x];
+      sum += share; red += share * reds[k]; green += share * greens[k]; blue += share * blues[k];
+    }
+    if (sum > 0.003) pixels[at + x] = ((sum < 1 ? sum * 255 : 255) << 24) | ((blue / sum) << 16) | ((green / sum) << 8) | (red / sum);
+  }
+}
+
 // A lane `rows` pixels high, the kinds of each column on top of each other; a pixel with several of them mixes them.
 function stackColumns(pixels, at, width, rows, shares, kinds, rgb) {
-  const nKinds = kinds.length, solid = kinds.map((kind) => opaque(rgb[kind]));
+  const nKinds = kinds.length, solid = kinds.map((kind) => opaque(rgb[kind])), begins = kinds.map((kind) => kind * width);
+  const [reds, greens, blues] = [0, 1, 2].map((part) => kinds.map((kind) => rgb[kind][part]));
   for (let x = 0; x < width; x++) {
     let sum = 0;
-    for (let k = 0; k < nKinds; k++) sum += shares[kinds[k] * width + x];
+    for (let k = 0; k < nKinds; k++) sum += shares[begins[k] + x];
     if (sum < 1e-4) continue;
     const high = sum > 1 ? rows / sum : rows;
     let place = at + x, filled = 0, red = 0, green = 0, blue = 0;
     for (let k = 0; k < nKinds; k++) {
-      let left = shares[kinds[k] * width + x] * high;
+      let left = shares[begins[k] + x] * high;
       while (left > 1e-4) {
         const take = left < 1 - filled ? left : 1 - filled;
         left -= take;
         if (take > 0.9999) { pixels[place] = solid[k]; place += width; continue; }
-        const color = rgb[kinds[k]];
-        filled += take; red += take * color[0]; green += take * color[1]; blue += take * color[2];
+        filled += take; red += take * reds[k]; green += take * greens[k]; blue += take * blues[k];
         if (filled < 0.9999) continue;
         pixels[place] = (255 << 24) | (blue << 16) | (green << 8) | red;
         place += width;
@@ -84,18 +105,20 @@ function drawCoverage(pen, block, scales, state, ratio, inset) {
   const width = Math.ceil(scales.width * ratio), height = Math.ceil(scales.lanes.height * ratio);
   const { canvas, image, pixels, shares } = state.raster(width, height);
   const { colors } = state.style, perPixel = 1 / (scales.perMs * ratio), shared = sharedLanes(state, block);
+  const filled = new Set(); // rows of pixels that a whole lane has to itself: the next one finds no room there
   pixels.fill(0);
   for (const [key, kinds] of lanesInSight(block, scales, state)) {
-    const rank = key >> 1;
+    const rank = key >> 1, [y, tall] = scales.box(rank, key & 1, inset);
+    const top = Math.min(Math.max(0, Math.round(y * ratio)), height - 1);
+    const bottom = Math.min(height, Math.max(top + 1, Math.round((y + tall) * ratio)));
+    if (!tall || (bottom === top + 1 && filled.has(top))) continue;
+    filled.add(bottom === top + 1 ? top : -1);
     for (const kind of kinds) {
       const group = rank * colors.length + kind, begin = block.offset[group], end = block.offset[group + 1];
       shareOut(shares, kind * width, block, { begin, end, shared }, scales.from, perPixel, width);
     }
-    const [y, tall] = scales.box(rank, key & 1, inset);
-    if (!tall) continue;
-    const top = Math.min(Math.max(0, Math.round(y * ratio)), height - 1);
-    const bottom = Math.min(height, Math.max(top + 1, Math.round((y + tall) * ratio)));
-    stackColumns(pixels, top * width, width, bottom - top, shares, kinds, state.rgb);
+    if (bottom === top + 1) mixColumns(pixels, top * width, width, shares, kinds, state.rgb);
+    else stackColumns(pixels, top * width, width, bottom - top, shares, kinds, state.rgb);
   }
   canvas.getContext("2d").putImageData(image, 0, 0);
   pen.drawImage(canvas, 0, 0, width / ratio, height / ratio);

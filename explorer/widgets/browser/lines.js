@@ -1,5 +1,7 @@
 // The memory row: a step line for each of a few ranks, the prediction faint under what was measured.
 
+const LINE = 1.8; // pixels thick
+
 function readLines(packed) {
   const lines = { ranks: packed.ranks || [], unit: packed.unit || "", limit: packed.limit || null };
   for (const name of ["predicted", "measured"]) {
@@ -22,15 +24,59 @@ function drawSteps(pen, block, place, scales) {
   pen.stroke();
 }
 
-function drawLines(pen, scales, state) {
+// How many steps of a block's lines are in sight.
+function stepsInSight({ n, offset, time }, { from, to }) {
+  let steps = 0;
+  for (let place = 0; place < n; place++) {
+    steps += bisect(time, offset[place], offset[place + 1], to) - bisect(time, offset[place], offset[place + 1], from);
+  }
+  return steps;
+}
+
+// A line with more steps than pixels, as what it covers of each pixel column: to stroke it takes ten times as long.
+function coverSteps(pixels, width, height, block, place, scales, ratio, color) {
+  const begin = block.offset[place], end = block.offset[place + 1], thick = Math.max(1, Math.round(LINE * ratio));
+  if (begin === end) return;
+  const pixelOf = (i) => Math.floor(scales.x(block.time[i]) * ratio);
+  let i = Math.max(bisect(block.time, begin, end, scales.from) - 1, begin);
+  const last = Math.min(pixelOf(end - 1), width - 1);
+  for (let x = Math.max(pixelOf(i), 0); x <= last; x++) {
+    let low = block.level[i], high = low;
+    while (i + 1 < end && pixelOf(i + 1) <= x) {
+      const level = block.level[++i];
+      if (level < low) low = level;
+      else if (level > high) high = level;
+    }
+    const top = Math.max(Math.round(scales.y(high) * ratio - thick / 2), 0);
+    const bottom = Math.min(Math.round(scales.y(low) * ratio + thick / 2), height);
+    for (let y = top; y < bottom; y++) pixels[y * width + x] = color;
+  }
+}
+
+function drawCovered(pen, block, scales, state, ratio) {
+  const width = Math.ceil(scales.width * ratio), height = Math.ceil(scales.levels.height * ratio);
+  const { canvas, image, pixels } = state.lineRaster(width, height), colors = state.lineColors;
+  pixels.fill(0);
+  for (let place = 0; place < block.n; place++) {
+    if (!isHidden(state, "rank", place)) coverSteps(pixels, width, height, block, place, scales, ratio, colors[place % colors.length]);
+  }
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  pen.drawImage(canvas, 0, 0, width / ratio, height / ratio);
+}
+
+function drawLines(pen, scales, state, ratio) {
   const { predicted, measured, limit } = state.lines;
   if (limit) drawLimit(pen, scales, limit, themeOf(state));
   for (const block of [predicted, measured]) {
     if (!block) continue;
     const faint = block === predicted && measured;
     // not dotted: dashes of a line with many steps take the browser longer than all else together
-    pen.lineWidth = faint ? 1 : 1.8;
+    pen.lineWidth = faint ? 1 : LINE;
     pen.globalAlpha = faint ? 0.5 : 1;
+    if (stepsInSight(block, scales) > scales.width * block.n) {
+      drawCovered(pen, block, scales, state, ratio);
+      continue;
+    }
     for (let place = 0; place < block.n; place++) {
       if (isHidden(state, "rank", place)) continue;
       pen.strokeStyle = state.style.lines[place % state.style.lines.length];

@@ -25,7 +25,7 @@ function drawPicture(pen, state, ratio) {
     drawSelection(pen, scales, state, theme);
     return { ...bars, gaps, marks: drawMarks(pen, scales, state, theme) };
   });
-  inPlot(pen, scales.levels, () => drawLines(pen, scales, state));
+  inPlot(pen, scales.levels, () => drawLines(pen, scales, state, ratio));
   return drawn;
 }
 

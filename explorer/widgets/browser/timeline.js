@@ -4,10 +4,10 @@
 
 function makeState(model) {
   const style = model.get("look");
-  const rgb = style.colors.map((color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)));
+  const rgbOf = (color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
   return {
-    style, rgb, hidden: new Set(model.get("hidden")), sent: {}, pixels: null, scales: null, picked: null, region: null, found: null, marks: [], painted: [], ask: (what) => model.send(what),
-    raster: makeRaster(style.colors.length), stripRaster: makeRaster(style.colors.length),
+    style, rgb: style.colors.map(rgbOf), lineColors: style.lines.map(rgbOf).map(opaque), hidden: new Set(model.get("hidden")), sent: {}, pixels: null, scales: null, picked: null, region: null, found: null, marks: [], painted: [], ask: (what) => model.send(what),
+    raster: makeRaster(style.colors.length), stripRaster: makeRaster(style.colors.length), lineRaster: makeRaster(0),
   };
 }
 
