@@ -10,10 +10,10 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core import Kind, Trace
+from explorer.core import Kind, Mark, Trace
 from explorer.core.events import Stream
 from explorer.figures.lanes import Share, shared_lanes
-from explorer.figures.palette import EITHER, KIND_COLORS, KIND_INKS, KIND_LETTERS, KIND_TITLES
+from explorer.figures.palette import EITHER, KIND_COLORS, KIND_INKS, KIND_LETTERS, KIND_TITLES, LIGHT
 from explorer.figures.units import Unit, time_unit
 from explorer.figures.words import check_trace, title_of
 
@@ -29,7 +29,7 @@ def still_timeline(trace: Trace) -> str:
     """The timeline of `trace` as SVG that is readable on light and dark pages, and small however many bars it has.
 
     Args:
-        trace: any. Messages are left out.
+        trace: any. Messages are left out; faults are crosses, whose words a browser shows on hovering.
 
     Raises:
         InputError: if it is no Trace.
@@ -49,13 +49,16 @@ def still_timeline(trace: Trace) -> str:
     computing = trace.events.stream == Stream.COMPUTE
     few = int(computing.sum()) <= _MOST_BARS
     parts += _bars(trace, share, lane, begin, end) if few else _raster(trace, share, lane, begin, end)
+    parts += [_cross(*_place(mark, lane, begin, end), _half(lane), _words(mark, unit)) for mark in _marks(trace)]
     size = f'viewBox="0 0 {_LEFT + _WIDTH + 24:g} {height:g}" width="100%"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif">{"".join(parts)}</svg>'
 
 
 def _span(trace: Trace) -> tuple[float, float]:
-    events = trace.events
-    begin, end = float(events.start.min(initial=np.inf)), float(events.end.max(initial=-np.inf))
+    """From the first start to the last end, and to a fault that came later."""
+    events, times = trace.events, [mark.time for mark in _marks(trace)]
+    begin = min(float(events.start.min(initial=np.inf)), *times, np.inf)
+    end = max(float(events.end.max(initial=-np.inf)), *times, -np.inf)
     return (begin, end) if end > begin else (0.0, 1.0)
 
 
@@ -73,6 +76,9 @@ def _heading(trace: Trace) -> list[str]:
         parts.append(f'<rect x="{x:g}" y="30" width="11" height="11" fill="{KIND_COLORS[kind]}"/>')
         parts.append(_text(x + 16, 36, name))
         x += 34 + 6.6 * len(name)
+    if _marks(trace):
+        parts.append(_cross(x + 5.5, 35.5, 4.5, ""))
+        parts.append(_text(x + 16, 36, "fault"))
     return parts
 
 
@@ -119,6 +125,38 @@ def _fitting(letter: str, number: int, wide: float) -> str:
     """Letter and micro-batch, or the letter, or nothing: as much as there is room for."""
     texts = [f"{letter}{number}", letter] if number >= 0 else [letter]
     return next((text for text in texts if wide >= _LETTER * len(text) * 0.8), "")
+
+
+# ── faults ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _marks(trace: Trace) -> list[Mark]:
+    """What is said of single moments, where time and rank are known."""
+    return [mark for mark in trace.marks if np.isfinite(mark.time) and 0 <= mark.rank < trace.n_ranks]
+
+
+def _place(mark: Mark, lane: float, begin: float, end: float) -> tuple[float, float]:
+    return _LEFT + (mark.time - begin) / (end - begin) * _WIDTH, _TOP + (mark.rank + 0.5) * lane
+
+
+def _half(lane: float) -> float:
+    """Half the width of a cross, as large as the lane has room for."""
+    return min(max(lane * 0.14, 3.0), 6.0)
+
+
+def _words(mark: Mark, unit: Unit) -> str:
+    return f"{mark.text}\nrank {mark.rank} · at {mark.time * unit.factor:.4g} {unit.name}".rstrip()
+
+
+def _cross(x: float, y: float, half: float, words: str) -> str:
+    """Dark on white, so that it is seen on any bar and any page."""
+    strokes = ""
+    for color, width, reach in ((LIGHT.paper, 5.5, half + 1.2), (LIGHT.text, 2.5, half)):
+        path = f"M{x - reach:.5g} {y - reach:.5g}l{2 * reach:.4g} {2 * reach:.4g}m0-{2 * reach:.4g}"
+        path += f"l-{2 * reach:.4g} {2 * reach:.4g}"
+        strokes += f'<path fill="none" stroke="{color}" stroke-width="{width:g}" d="{path}"/>'
+    title = f"<title>{html.escape(words)}</title>" if words else ""
+    return f"<g>{title}{strokes}</g>"
 
 
 # ── many bars ───────────────────────────────────────────────────────────────────────────────────────────────────────

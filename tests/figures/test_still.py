@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import explorer as ex
+from explorer.core import Mark
+from explorer.figures.palette import LIGHT
 from explorer.figures.still import _png, _shares
 from tests.figures.test_timeline import simulated, together
 
@@ -61,6 +63,44 @@ def test_what_runs_together_shares_a_lane_in_bars_and_in_the_raster():
 
 def box(path):
     return [(float(top), float(height)) for top, height in re.findall(r"M\S+ ([\d.]+)h\S+?v([\d.]+)h", path)]
+
+
+def test_each_fault_is_a_cross_on_its_rank_and_time_that_says_its_words():
+    trace = simulated()  # 12 s; lanes of 34 pixels below the first 50, times from 64 on, over 900
+    late, last = Mark(0, 1, 3.0, "delay <b>action=F0</b>"), Mark(0, 0, 12.0, "kill rank=0")
+    unknown = Mark(0, 0, float("nan"), "of unknown time")
+    root = ET.fromstring(ex.still_timeline(dataclasses.replace(trace, marks=(late, last, unknown))))
+    legend, *crosses = root.iter(f"{SVG}g")
+    assert [cross.findtext(f"{SVG}title") for cross in crosses] == [
+        "delay <b>action=F0</b>\nrank 1 · at 3",
+        "kill rank=0\nrank 0 · at 12",
+    ]
+    assert [middle(cross) for cross in crosses] == [pytest.approx((289, 101)), pytest.approx((964, 67))]
+    inks = [path.get("stroke") for path in crosses[0].iter(f"{SVG}path")]
+    assert inks == [LIGHT.paper, LIGHT.text]  # dark on a white seam: one of them stands out from any page and bar
+    assert "fault" in {text.text for text in root.iter(f"{SVG}text")}
+    assert legend.find(f"{SVG}title") is None
+
+
+def middle(cross):
+    """Of its dark stroke, which begins above and left of it by half its width."""
+    found = re.match(r"M([\d.]+) ([\d.]+)l([\d.]+) ([\d.]+)", cross.findall(f"{SVG}path")[1].get("d"))
+    x, y, width, height = map(float, found.groups())
+    return x + width / 2, y + height / 2
+
+
+def test_without_faults_there_is_no_cross():
+    root = ET.fromstring(ex.still_timeline(simulated()))
+    assert not list(root.iter(f"{SVG}g"))
+    assert "fault" not in {text.text for text in root.iter(f"{SVG}text")}
+
+
+def test_a_fault_after_the_last_bar_is_within_the_picture():
+    marked = dataclasses.replace(simulated(), marks=(Mark(0, 1, 24.0, "kill rank=1"),))
+    root = ET.fromstring(ex.still_timeline(marked))
+    assert middle(list(root.iter(f"{SVG}g"))[1]) == pytest.approx((964, 101))
+    rights = [float(x) for path in root.findall(f"{SVG}path") for x in re.findall(r"M([\d.]+)", path.get("d"))]
+    assert max(rights) < 64 + 900 / 2
 
 
 def test_letters_are_written_as_far_as_there_is_room():
