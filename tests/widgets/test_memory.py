@@ -342,5 +342,5 @@ def test_numbers_that_no_control_can_stand_at_are_refused(name, value):
     [("warm_up", "x", "a whole number"), ("seed", 1.5, "a whole number"), ("options", 3, "a text")],
 )
 def test_what_is_of_another_kind_than_its_control_is_refused(name, value, what):
-    with pytest.raises(InputError, match=f"{name} is {what}; got '{value}'; try"):
+    with pytest.raises(InputError, match=f"{name} is {what}; got {value!r}; try"):
         ex.explore(**{name: value})
