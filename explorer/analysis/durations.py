@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from explorer.analysis.classes import Classes
+from explorer.analysis.faults import Faults, faults_of
 from explorer.analysis.timed import TimedStep
-from explorer.core import Costs
+from explorer.core import Costs, Mark
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,39 +28,58 @@ class Durations(NamedTuple):
         nominal: (n_classes,) float64, seconds that each class would take on a rank as it should be.
         of_node: (n_nodes, 3) float64, each node's seconds above its median, those that its rank's slowness costs, and
             the nominal rest.
+        faults: that the step is marked with; what they lengthen is told apart from what takes long by itself.
     """
 
     median: Floats
     factor: Floats
     nominal: Floats
     of_node: Floats
+    faults: Faults = Faults()
 
 
-def durations_of(steps: Sequence[TimedStep], costs: Costs | None) -> list[Durations]:
+def durations_of(steps: Sequence[TimedStep], costs: Costs | None, marks: Iterable[Mark] = ()) -> list[Durations]:
     """What durations consist of, for each of the `steps` of one trace.
 
-    A rank is slow by the costs' `time_factor`, against the ranks' median (of two in the middle the lower), where they
-    say so; or where, of at least three steps, it takes in one of them 5 % longer than by its median over those that
-    count.
+    A rank is slow as a fault says that the step is marked with; else by the costs' `time_factor`, against the ranks'
+    median (of two in the middle the lower), where they say so; or where, of at least three steps, it takes in one of
+    them 5 % longer than by its median over those that count.
 
     Args:
         steps: of one trace, in order.
         costs: of the trace, or None.
+        marks: of the trace.
     """
     if not steps:
         return []
-    medians = [step.network.classes.medians(step.end - step.start) for step in steps]
-    n_ranks = steps[0].network.program.n_ranks
+    program = steps[0].network.program
+    n_ranks = program.n_ranks
+    faults = [faults_of(marks, program, step=step.number) for step in steps]
+    medians = [
+        step.network.classes.medians(step.end - step.start - _late(step, put))
+        for step, put in zip(steps, faults, strict=True)
+    ]
     said = np.ones(n_ranks)
     if costs is not None:
         factor = np.broadcast_to(np.asarray(costs.time_factor, float), n_ranks)
         said = np.maximum(factor / np.sort(factor)[(n_ranks - 1) // 2], 1.0)
     usual = _over_steps(medians) if len(steps) >= _ENOUGH else None
     found = []
-    for step, median in zip(steps, medians, strict=True):
+    for step, median, put in zip(steps, medians, faults, strict=True):
         factor = said if usual is None else np.maximum(said, _slowness(step.network.classes, median, usual, n_ranks))
-        found.append(_durations(step, median, factor))
+        if put.slow:
+            factor = factor.copy()
+            factor[list(put.slow)] = list(put.slow.values())
+        found.append(_durations(step, median, factor)._replace(faults=put))
     return found
+
+
+def _late(step: TimedStep, faults: Faults) -> Floats:
+    """(n_nodes,) seconds by which faults made each longer."""
+    late = np.zeros(step.network.n_nodes)
+    for action, seconds in faults.late.items():
+        late[step.network.node_of_slot[step.network.program.slot_of_action[action]]] += seconds
+    return np.minimum(late, step.seconds)
 
 
 def _over_steps(medians: list[Floats]) -> Floats:

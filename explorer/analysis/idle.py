@@ -64,13 +64,15 @@ def idle_intervals(trace: Trace) -> IdleCauses:
     trace = check_trace(trace)
     steps = list(timed_steps(trace))
     tables, n_gaps = [], 0
-    for step, durations in zip(steps, durations_of(steps, trace.costs), strict=True):
+    of_steps = durations_of(steps, trace.costs, trace.marks)
+    for step, durations in zip(steps, of_steps, strict=True):
         gaps, columns = _explained(step, durations)
         columns["gap"] += n_gaps
         n_gaps += len(gaps.rank)
         tables.append(columns)
     numbers = tuple(step.number for step in steps)
-    return IdleCauses(trace.program, numbers, **_joined(tables))
+    faults = {step.number: durations.faults for step, durations in zip(steps, of_steps, strict=True)}
+    return IdleCauses(trace.program, numbers, **_joined(tables), faults=faults)
 
 
 def idle_causes(trace: Trace) -> pd.DataFrame:
@@ -100,9 +102,9 @@ def idle_causes(trace: Trace) -> pd.DataFrame:
       that stands at a message which it does not need next.
     - ``hiccup``: seconds of actions on the chain above the median (of two in the middle the lower)
       of their kind, stage and rank in that step.
-      ``straggler``: what is due to a rank being slow, by the costs' `time_factor` or against its own median over the
-      steps, where that is 5 % or more. A rank that is always slow is told apart from a heavy stage by nothing else,
-      and is called imbalance.
+      ``straggler``: what is due to a rank being slow, by the costs' `time_factor`, or by a fault that the trace is
+      marked with, or against its own median over the steps, where that is 5 % or more. A rank that is always slow is
+      told apart from a heavy stage by nothing else, and is called imbalance.
     - ``imbalance``: what stages take longer than the mean of the same work on other ranks; the heaviest action of
       the chain.
     - ``memory``: seconds by which a buffer between stages, or a wait that the program adds, came later than all else.

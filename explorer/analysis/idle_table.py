@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from explorer.analysis.cause import Cause
+from explorer.analysis.faults import Faults
 from explorer.analysis.sentences import sentence_for
 from explorer.core import Kind, Program
 
@@ -37,6 +39,7 @@ class IdleCauses:
         awaited: int32, the action that the rank waits for.
         fault: int32, the action at fault.
         after: int32, the action that ends the interval by starting.
+        faults: by step, those that were put there.
     """
 
     program: Program
@@ -50,6 +53,7 @@ class IdleCauses:
     awaited: Ints
     fault: Ints
     after: Ints
+    faults: Mapping[int, Faults] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rank)
@@ -67,15 +71,22 @@ class IdleCauses:
 
     def sentence(self, row: int) -> str:
         """What a pointer that rests on row `row` is told."""
+        fault = int(self.fault[row])
         return sentence_for(
             self.program,
             Cause(int(self.cause[row])),
             rank=int(self.rank[row]),
             seconds=float(self.end[row] - self.start[row]),
             awaited=int(self.awaited[row]),
-            fault=int(self.fault[row]),
+            fault=fault,
             after=int(self.after[row]),
+            put_there=self.put_there(int(self.step[row]), fault),
         )
+
+    def put_there(self, step: int, action: int) -> bool:
+        """Whether `action`, −1 for none, is lengthened in this step by a fault that was put there."""
+        faults = self.faults.get(step)
+        return action >= 0 and faults is not None and faults.are_of(self.program, action)
 
     def to_frame(self) -> pd.DataFrame:
         """As a DataFrame, as `idle_causes` gives it."""
@@ -97,10 +108,19 @@ class IdleCauses:
     def _sentences(self) -> list[str]:
         """As `sentence`, of all rows."""
         named = {int(cause): cause for cause in Cause}
-        table = (self.cause, self.rank, self.seconds, self.awaited, self.fault, self.after)
+        table = (self.step, self.cause, self.rank, self.seconds, self.awaited, self.fault, self.after)
         return [
-            sentence_for(self.program, named[cause], rank=rank, seconds=long, awaited=awaited, fault=fault, after=after)
-            for cause, rank, long, awaited, fault, after in zip(*(column.tolist() for column in table), strict=True)
+            sentence_for(
+                self.program,
+                named[cause],
+                rank=rank,
+                seconds=long,
+                awaited=awaited,
+                fault=fault,
+                after=after,
+                put_there=self.put_there(step, fault),
+            )
+            for step, cause, rank, long, awaited, fault, after in zip(*(one.tolist() for one in table), strict=True)
         ]
 
     def _of_actions(self, index: Ints) -> dict[str, Any]:

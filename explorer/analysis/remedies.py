@@ -117,10 +117,10 @@ def gains(trace: Trace) -> pd.DataFrame:
 def _durations(trace: Trace, step: TimedStep) -> Durations:
     """What the step's durations consist of, known from all steps."""
     if len(trace.steps) == 1:
-        return durations_of([step], trace.costs)[0]
+        return durations_of([step], trace.costs, trace.marks)[0]
     steps = list(timed_steps(trace))
     place = [one.number for one in steps].index(step.number)
-    return durations_of(steps, trace.costs)[place]
+    return durations_of(steps, trace.costs, trace.marks)[place]
 
 
 def _all(base: Resweep, durations: Durations, costs: Costs | None) -> Iterator[Gain]:
@@ -137,7 +137,10 @@ def _stragglers(base: Resweep, durations: Durations, costs: Costs | None) -> Ite
         seconds = _by_costs(base, rank, factor, costs)
         if seconds is None:
             seconds = _by_share(base, durations, rank)
-        remedy = f"rank {rank} runs as fast as it should ({factor:.3g}×)"
+        as_it_should = (
+            "without the fault that slows it down" if rank in durations.faults.slow else "as fast as it should"
+        )
+        remedy = f"rank {rank} runs {as_it_should} ({factor:.3g}×)"
         yield Gain(Cause.STRAGGLER, remedy, base.with_seconds(seconds).makespan, "exact", rank=rank)
 
 
@@ -176,7 +179,8 @@ def _hiccups(base: Resweep, durations: Durations) -> Iterator[Gain]:
         seconds[node] = usual[node]
         action = int(network.action[node])
         place = int(network.rank[node]), int(network.program.stage[action]), int(network.program.micro_batch[action])
-        remedy = f"{action_in_words(network.program, action)} takes its median"
+        usually = "is not held up by a fault" if action in durations.faults.late else "takes its median"
+        remedy = f"{action_in_words(network.program, action)} {usually}"
         yield Gain(Cause.HICCUP, remedy, base.with_seconds(seconds).makespan, "exact", *place)
     if len(late) > 1:
         seconds = base.seconds.copy()

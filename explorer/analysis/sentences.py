@@ -24,6 +24,10 @@ _OTHERS = {
     Cause.BANDWIDTH: "the bytes of {} moved",
     Cause.HOST: "all that {} needed was there, and it was not started",
 }
+_PUT_THERE = {
+    Cause.STRAGGLER: "{} is on a rank that a fault slows down",
+    Cause.HICCUP: "{} was held up by a fault",
+}
 
 
 def seconds_in_words(seconds: float) -> str:
@@ -44,7 +48,15 @@ def action_in_words(program: Program, index: int) -> str:
 
 
 def sentence_for(
-    program: Program, cause: Cause, *, rank: int, seconds: float, awaited: int, fault: int, after: int
+    program: Program,
+    cause: Cause,
+    *,
+    rank: int,
+    seconds: float,
+    awaited: int,
+    fault: int,
+    after: int,
+    put_there: bool = False,
 ) -> str:
     """What to tell of an idle interval.
 
@@ -56,6 +68,7 @@ def sentence_for(
         awaited: what the rank waits for.
         fault: the action at fault.
         after: the action that then starts.
+        put_there: whether a fault that was put into the run on purpose lengthened the action at fault.
     """
     long = seconds_in_words(seconds)
     if awaited < 0:
@@ -67,7 +80,8 @@ def sentence_for(
     if cause in _STRUCTURE:
         chain = "" if fault in (-1, awaited) else f", which follows {_placed(program, fault)}"
         return f"{head}{chain}: {_STRUCTURE[cause]}"
-    return f"{head}: {_OTHERS[cause].format(_placed(program, fault))}"
+    said = _PUT_THERE.get(cause, _OTHERS[cause]) if put_there else _OTHERS[cause]
+    return f"{head}: {said.format(_placed(program, fault))}"
 
 
 @lru_cache(maxsize=1 << 16)
