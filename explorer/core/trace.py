@@ -15,6 +15,7 @@ from explorer.core.costs import Costs
 from explorer.core.events import Events, MemoryChanges
 from explorer.core.marks import Mark
 from explorer.core.program import Program
+from explorer.core.trace_checks import check_tables
 from explorer.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,6 +52,14 @@ class Trace:
     version: int = FORMAT_VERSION
     clock_offsets: tuple[ClockOffset, ...] | None = None
     marks: tuple[Mark, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse times that no clock shows, and ranks that the program has not: every measure would be nonsense.
+
+        Raises:
+            InputError: naming the column and the first such row.
+        """
+        check_tables(self.events, self.memory, self.program)
 
     @property
     def n_ranks(self) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import explorer as ex
-from explorer.core import Kind, Stream
+from explorer.core import Kind, MemoryChanges, Stream
 from explorer.errors import InputError
 
 PROGRAM = ex.schedule("1f1b", n_ranks=2, n_micro_batches=1)
@@ -104,3 +104,41 @@ def test_columns_keep_their_dtypes() -> None:
     assert {name: str(column.dtype) for name, column in events.columns().items()} == ex.Events.DTYPES
     assert all(column.flags["C_CONTIGUOUS"] for column in events.columns().values())
     assert np.concatenate([events.take(slice(0, 1)).rank, events.take(slice(1, None)).rank]).tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("column", ["start", "end", "wait"])
+def test_times_that_no_clock_shows_are_refused_with_their_row(column: str, value: float) -> None:
+    times = {name: [0.0, 1.0, 2.0] for name in ("start", "end", "wait")}
+    times[column][1] = value
+    events = ex.Events.of(rank=[0, 1, 1], kind=Kind.F, stage=0, micro_batch=0, **times)
+    message = (
+        f"times of a trace are finite seconds; got {value} as {column} in row 1 of its events; leave such rows out"
+    )
+    with pytest.raises(InputError, match=message) as caught:
+        ex.Trace(events, PROGRAM)
+    assert caught.value.argument == "events"
+
+
+def test_a_change_of_memory_at_no_time_is_refused_with_its_row() -> None:
+    changes = MemoryChanges.of(time=[0.0, np.nan], rank=0, category=0, delta=1)
+    with pytest.raises(InputError, match="got nan as time in row 1 of its memory"):
+        ex.Trace(ex.Events.of(step=()), PROGRAM, changes)
+
+
+@pytest.mark.parametrize("rank", [-1, 2])
+def test_a_rank_that_the_program_has_not_is_refused_with_its_row(rank: int) -> None:
+    events = ex.Events.of(rank=[0, rank], kind=Kind.F, stage=0, micro_batch=0, start=0.0, end=1.0)
+    with pytest.raises(
+        InputError, match=f"ranks of a trace are its program's, from 0 to 1; got {rank} in row 1 of its"
+    ):
+        ex.Trace(events, PROGRAM)
+
+
+def test_other_values_than_tables_are_refused_by_name() -> None:
+    with pytest.raises(
+        InputError, match=r"a trace's events are of Events; got Program; make them with explorer.Events"
+    ):
+        ex.Trace(PROGRAM, PROGRAM)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"a trace's program .* got str; make"):
+        ex.Trace(ex.Events.of(step=()), "1f1b")  # type: ignore[arg-type]
