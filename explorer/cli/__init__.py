@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from explorer.cli.arguments import Parser
 
 FAILED, REFUSED, INTERRUPTED = 1, 2, 130
+_HELP = ("-h", "--help")
 
 __all__ = ["main"]
 
@@ -46,11 +47,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
-    """What is ours, and what `lab` and `record` pass on: all behind the first `--`."""
-    if words[:1] not in (["lab"], ["record"]) or "--" not in words:
+    """What is ours, and what `lab` and `record` pass on: all behind the first `--`; of `lab` options without it too."""
+    if words[:1] not in (["lab"], ["record"]):
         return words, []
-    place = words.index("--")
-    return words[:place], words[place + 1 :]
+    is_lab = words[0] == "lab"
+    foreign = (
+        place
+        for place, word in enumerate(words)
+        if word == "--" or (is_lab and word.startswith("-") and word not in _HELP)
+    )
+    place = next(foreign, len(words))
+    return words[:place], words[place + (words[place : place + 1] == ["--"]) :]
 
 
 def _parser() -> Parser:

@@ -17,7 +17,7 @@ from explorer.cli.arguments import Commands
 from explorer.errors import InputError, MissingError
 
 NOTEBOOK = "00-explore.ipynb"
-_EPILOG = "What stands behind -- is passed on to jupyterlab: explorer lab -- --port=9999"
+_EPILOG = "Options are jupyterlab's, behind the folder if one is named: explorer lab FOLDER --no-browser --port=9999"
 _COPIES = "pipeline-explorer-notebooks"
 _PATIENCE = 10.0  # seconds in which a server may end its kernels
 

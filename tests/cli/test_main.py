@@ -33,7 +33,7 @@ from explorer.schedules import REGISTRY
         ("execute --steps 0", "steps is a whole number from 1"),
         ("execute --model vit", "--model is one of mlp, conv, gpt, or module:function; got 'vit'; try gpt"),
         ("simulate --rank 4", "unrecognized arguments: --rank 4; `explorer simulate --help` lists what it takes"),
-        ("lab --port=9999", "unrecognized arguments: --port=9999; `explorer lab --help` lists what it takes"),
+        ("lab one two", "unrecognized arguments: two; `explorer lab --help` lists what it takes"),
         ("nothing", "invalid choice: 'nothing'"),
         ("", "COMMAND"),
     ],
@@ -96,10 +96,28 @@ def test_numbers_too_small_to_divide_by_are_refused(capsys):
     assert "needs 0, or a number from 1e-100 to 1e+100; got '1e-320'" in capsys.readouterr().err
 
 
-def test_what_stands_behind_the_dashes_goes_to_jupyterlab(monkeypatch, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("words", "passed_on"),
+    [
+        (["--", "--port=9999"], ["--port=9999"]),
+        (["--port", "9999"], ["--port", "9999"]),  # and no folder of that name
+        (
+            ["--no-browser", "--ServerApp.token=a -- b", "--", "x"],
+            ["--no-browser", "--ServerApp.token=a -- b", "--", "x"],
+        ),
+    ],
+)
+def test_options_that_are_not_labs_own_go_to_jupyterlab(monkeypatch, tmp_path, words, passed_on):
     served = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys.modules["explorer.cli.lab"], "_serve", lambda words, folder: served.append(words) or 0)
-    assert main(["lab", "--", "--port=9999"]) == 0
-    assert served[0][-1] == "--port=9999"
+    assert main(["lab", *words]) == 0
+    assert served[0][-len(passed_on) :] == passed_on
+    assert served[0].count("--") == passed_on.count("--")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_labs_help_says_where_options_go(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["lab", "--help"])
+    assert "Options are jupyterlab's, behind the folder if one is named" in " ".join(capsys.readouterr().out.split())
