@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from explorer.analysis import peak_bytes
 from explorer.core import Category, Costs, Events, Graph, Program, RankShare, Trace, graph_of
+from explorer.core.units import bytes_in_words
 from explorer.errors import ExplorerError
 from explorer.schedules import REGISTRY, schedule
 from explorer.simulate import modelled_memory, simulate, time_slots
@@ -215,5 +216,5 @@ def _weight_copies(program: Program) -> float:
 
 def _too_much(peaks: npt.NDArray[np.int64], limit: float) -> str:
     rank = int(np.argmax(peaks))
-    more = peaks[rank] - limit
-    return f"rank {rank} holds {peaks[rank]:,} bytes at its peak, {more:,.0f} more than the limit of {limit:,.0f}"
+    held, more, most = map(bytes_in_words, (float(peaks[rank]), float(peaks[rank] - limit), limit))
+    return f"rank {rank} holds {held} at its peak, {more} more than the limit of {most}"

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 
+from explorer.core.units import bytes_in_words, bytes_to_type
 from explorer.errors import ScheduleError, shown
 
 
@@ -21,7 +22,7 @@ def check_limit(memory_limit: float | None, default: float) -> float:
     number = isinstance(memory_limit, (int, float, np.integer, np.floating)) and not isinstance(memory_limit, bool)
     if not number or not (0 < memory_limit <= sys.float_info.max or memory_limit == math.inf):
         raise ScheduleError(
-            f"memory_limit is a number of bytes above 0; got {shown(memory_limit)}; try {default:g}",
+            f"memory_limit is a number of bytes above 0; got {shown(memory_limit)}; try {bytes_to_type(default)}",
             argument="memory_limit",
             legal=(int(default),),
         )
@@ -31,7 +32,7 @@ def check_limit(memory_limit: float | None, default: float) -> float:
 def refuse_limit(name: str, limit: float, enough: float) -> ScheduleError:
     """The error that says no order was found within `limit`, and how much is enough."""
     return ScheduleError(
-        f"{name} finds no order within a memory_limit of {limit:g} bytes a rank; try {enough:g}",
+        f"{name} finds no order within a memory_limit of {bytes_in_words(limit)} a rank; try {bytes_to_type(enough)}",
         argument="memory_limit",
         legal=(int(np.ceil(enough)),),
     )

@@ -64,7 +64,14 @@ def test_over_best_leaves_out_what_is_not_legal_and_what_only_runs_forward():
 
 def test_a_memory_limit_says_who_needs_how_much_more():
     found = table(["gpipe"], memory_limit=450)
-    assert found["reason"]["gpipe"] == "rank 0 holds 820 bytes at its peak, 370 more than the limit of 450"
+    assert found["reason"]["gpipe"] == "rank 0 holds 820 bytes at its peak, 370 bytes more than the limit of 450 bytes"
+
+
+def test_what_is_too_much_is_said_in_the_units_of_memory():
+    # GPipe holds all 8 micro-batches: 8 × 3 GiB against 16 GiB
+    costs = ex.Costs.per_rank_share(activation_bytes=3 * 2**30)
+    found = ex.comparison(["gpipe"], n_ranks=4, n_micro_batches=8, costs=costs, memory_limit=16 * 2**30)
+    assert found["reason"][0] == "rank 0 holds 24 GiB at its peak, 8 GiB more than the limit of 16 GiB"
 
 
 def test_a_schedule_that_searches_uses_the_memory_that_is_left_for_activations():

@@ -79,6 +79,9 @@ def test_a_larger_limit_holds_more_and_too_small_a_one_is_refused() -> None:
     with pytest.raises(ScheduleError, match="no order within a memory_limit of 15 bytes a rank; try 80") as caught:
         ex.schedule("zb_v", **numbers, costs=costs, memory_limit=15)
     assert (caught.value.argument, caught.value.legal) == ("memory_limit", (80,))
+    large = ex.Costs(activation_bytes=2**31)
+    with pytest.raises(ScheduleError, match=r"within a memory_limit of 3 GiB a rank; try 17179869184 \(16 GiB\)"):
+        ex.schedule("zb_v", **numbers, costs=large, memory_limit=3 * 2**30)
     for wrong in (0, -1.0, float("nan"), "much"):
         with pytest.raises(ScheduleError, match=r"memory_limit is a number of bytes above 0; got .*; try 80"):
             ex.schedule("zb_v", **numbers, costs=costs, memory_limit=wrong)
