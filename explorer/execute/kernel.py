@@ -94,6 +94,13 @@ def execute(
     dependency. Each measured duration is laid on its rank's virtual clock, messages on the link model. In processes
     each rank runs its stages in a process of its own, with real messages on a real clock; ranks without a core of
     their own then wait for each other's. A hidden warm-up comes before, a comparison with the unpipelined model after.
+
+    The look at the model before and the comparison after happen in the process that calls this, whatever the backend:
+    a forward of one micro-batch, and all steps with the model in one piece. So this process needs the memory for that,
+    and code of yours that ends its process there, as a fault in C++ does, ends it too. In processes a first forward of
+    code other than torch's is, on a CPU, tried in one of them before, and what ends it there is a RunError here; what
+    only a backward, a later step or the whole batch would meet, it cannot find.
+
     A step's loss and gradients are the mean over its micro-batches; each stage has an optimizer of its own, whose
     update follows the step's last slot and is in no makespan.
 

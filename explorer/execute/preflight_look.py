@@ -70,8 +70,9 @@ def preflight(
 ) -> Report:
     """All that a run would be refused for, and what may not be meant as it is, before anything starts.
 
-    One micro-batch after the other goes forward through a copy of the model; nothing is trained, and random numbers
-    and the model stay as they are.
+    One micro-batch after the other goes forward through a copy of the model, and the loss is tried; nothing is trained,
+    and random numbers and the model stay as they are. All of this runs in the process that calls it, whatever the
+    backend: what a layer raises is a finding, but one that ends its process, as a fault in C++ does, ends this one.
 
     Args:
         program: that would run, or the arguments of `schedule` by name, so that its own refusal is found, too:
