@@ -29,6 +29,7 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _LONGEST_TABLE = 100 * 2**20  # bytes, as the format's own reader has it
 _LONGEST_SIDE, _MOST_SIDES = 2**40, 64  # of a shape; beyond, torch's own numbers overflow
 _WORDS = "__metadata__"
+_PART = ".part"  # at the end of the name of what is not whole yet
 _CODE = (b"PK", *(bytes([0x80, protocol]) for protocol in range(2, 6)))  # how archives and pickles begin
 
 
@@ -86,9 +87,15 @@ def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     return tensors, words
 
 
+def remove_parts(folder: Path) -> None:
+    """Remove what runs that were killed while they saved have left: no checkpoint, and as large as one."""
+    for part in folder.glob(f".step-*{_PART}"):
+        part.unlink(missing_ok=True)
+
+
 def _replace(path: Path, head: list[bytes], tensors: Mapping[str, torch.Tensor]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    number, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    number, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
     try:
         with os.fdopen(number, "wb") as file:
             file.writelines(head)
@@ -141,11 +148,11 @@ def _tensor(path: Path, name: str, entry: Any, data: bytearray, start: int, begi
         dtype, shape = _DTYPES[entry["dtype"]], [int(size) for size in entry["shape"]]
         first, last = (int(offset) for offset in entry["data_offsets"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise _foreign(path, f"{name[:40]!r} without format, shape or place") from error
+        raise _damaged(path, f"{name[:60]!r} without format, shape or place") from error
     n = math.prod(shape)
     is_shape = len(shape) <= _MOST_SIDES and all(0 <= size <= _LONGEST_SIDE for size in shape)
     if not is_shape or first != begin or last - first != n * dtype.itemsize:
-        raise _foreign(path, f"{name[:40]!r} with a shape that does not fit its bytes")
+        raise _damaged(path, f"{name[:60]!r} with a shape that does not fit its bytes")
     if start + last > len(data):
         raise _truncated(path, start + last, len(data))
     if not n:
@@ -159,6 +166,13 @@ def _foreign(path: Path, what: str) -> InputError:
     return InputError(
         f"a checkpoint is in the safetensors format; {path.name} has {what}; give one that execute(…, checkpoint=…) "
         "wrote",
+        argument="resume",
+    )
+
+
+def _damaged(path: Path, what: str) -> InputError:
+    return InputError(
+        f"a checkpoint has each tensor whole; {path.name} has {what}: it is damaged; resume from the one before",
         argument="resume",
     )
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from explorer.errors import InputError
+from explorer.execute.checkpoint_file import remove_parts
 from explorer.execute.checkpoint_state import OptimizerState, State
 
 _NAME = re.compile(r"step-(\d{8,18})\.safetensors")
@@ -48,9 +49,10 @@ class Saving:
     def save(
         self, step: int, model: Mapping[str, torch.Tensor], optimizer: OptimizerState, optimizer_type: str
     ) -> None:
-        """Save the state after this run's step `step`, and delete what is not kept."""
+        """Save the state after this run's step `step`; delete what is not kept, and what a killed run has left."""
         done = self.first_step + step + 1
         State(done, self.seed, model, optimizer, optimizer_type).write(self.folder / f"step-{done:08d}.safetensors")
+        remove_parts(self.folder)
         for _, path in sorted(_found(self.folder))[: -self.keep_last]:
             path.unlink(missing_ok=True)
 

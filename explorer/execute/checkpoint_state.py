@@ -13,6 +13,7 @@ import torch
 
 from explorer.errors import InputError
 from explorer.execute.checkpoint_file import read_tensors, write_tensors
+from explorer.execute.checkpoint_optimizer import check_optimizer
 from explorer.execute.stages import CutModel
 
 OptimizerState = Mapping[str, Mapping[str, Any]]
@@ -75,6 +76,7 @@ class State:
                 optimizer.setdefault(name, {})[what] = tensor
         if optimizer and not words.get("type"):
             raise _foreign(path, "not the optimizer whose state it holds")
+        check_optimizer(path, optimizer, model, words.get("type", ""))
         return cls(step, seed, model, optimizer, words.get("type", ""))
 
     def load_into(self, model: CutModel) -> None:

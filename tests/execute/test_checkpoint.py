@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import os
 import pickle
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +21,7 @@ from torch import nn
 import explorer as ex
 from explorer.errors import InputError
 from explorer.execute.checkpoint_file import read_tensors, write_tensors
+from explorer.execute.checkpoint_folder import latest
 from explorer.execute.checkpoint_state import FORMAT, State
 
 MSE = nn.functional.mse_loss
@@ -209,6 +214,57 @@ def test_words_that_cannot_be_are_refused(changes, message, tmp_path):
     with pytest.raises(InputError, match=f"bad has {message}; give one") as caught:
         State.read(tmp_path / "bad")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("adam", {"exp_avg": torch.ones(3)}, r"shape \(3,\), torch.float32 for exp_avg of '0.0.weight', whose own is"),
+        ("adam", {"exp_avg": torch.ones(8, 8, dtype=torch.int64)}, r"shape \(8, 8\), torch.int64 for exp_avg of"),
+        ("adam", {"exp_avg_sq": 1.5}, "a number for exp_avg_sq of '0.0.weight'"),
+        ("adam", {"step": torch.ones(2)}, r"shape \(2,\), torch.float32 for step of '0.0.weight'"),
+        ("adam", {"exp_avg_sq": None}, "no exp_avg_sq of '0.0.weight', which Adam needs"),
+        ("momentum", {"momentum_buffer": torch.ones(1)}, r"shape \(1,\), torch.float32 for momentum_buffer of"),
+    ],
+)
+def test_a_damaged_state_of_the_optimizer_is_refused_before_anything_runs(kind, changes, message, batch, tmp_path):
+    layers = [nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(2)]
+    train = functools.partial(ex.execute, program("gpipe", 2), layers, batch, loss=MSE, optimizer=OPTIMIZERS[kind])
+    train(checkpoint=tmp_path)
+    path = tmp_path / "step-00000001.safetensors"
+    state = State.read(path)
+    values = {key: value for key, value in {**state.optimizer["0.0.weight"], **changes}.items() if value is not None}
+    dataclasses.replace(state, optimizer={**state.optimizer, "0.0.weight": values}).write(path)
+    with pytest.raises(InputError, match=rf"{path} has {message}.*: the file is damaged; resume from the one before"):
+        train(resume=tmp_path)
+
+
+def test_a_state_of_a_parameter_that_is_not_there_is_refused(tmp_path):
+    State(1, 0, {"weight": torch.ones(2)}, {"other": {"momentum_buffer": torch.ones(2)}}, "SGD").write(tmp_path / "bad")
+    with pytest.raises(InputError, match="the state of 'other', which is no parameter of its model: the file is dam"):
+        State.read(tmp_path / "bad")
+
+
+_KILLED_WHILE_SAVING = """
+import os, signal, sys
+from pathlib import Path
+import torch
+from explorer.execute.checkpoint_state import State
+os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)
+State(2, 0, {"weight": torch.ones(2)}).write(Path(sys.argv[1]) / "step-00000002.safetensors")
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no signal that cannot be caught")
+def test_what_a_run_killed_while_saving_leaves_is_not_loaded_and_goes_with_the_next_save(layers, batch, tmp_path):
+    ex.execute(program("gpipe", 2), layers, batch, loss=MSE, checkpoint=tmp_path)
+    killed = subprocess.run([sys.executable, "-c", _KILLED_WHILE_SAVING, str(tmp_path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (part,) = tmp_path.glob(".step-00000002*.part")
+    assert latest(tmp_path).step == 1
+    ex.execute(program("gpipe", 2), layers, batch, loss=MSE, checkpoint=tmp_path, resume=tmp_path)
+    assert not part.exists()
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [f"step-0000000{n}.safetensors" for n in (1, 2)]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name")
