@@ -25,7 +25,18 @@ from explorer.widgets.runner import Job, Runner, check_small
 from explorer.widgets.settings import Prediction, Settings
 from explorer.widgets.under import Under
 from explorer.widgets.where import KERNEL, PROCESSES
-from explorer.widgets.words import MEASURED, PREDICTED, calm, label, not_begun, origin_of, parity, sentence, until
+from explorer.widgets.words import (
+    MEASURED,
+    PREDICTED,
+    STOPPING,
+    calm,
+    label,
+    not_begun,
+    origin_of,
+    parity,
+    sentence,
+    until,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,13 +172,13 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             self._rerun(self._predict())
 
     def _rerun(self, legal: bool) -> None:
-        if self._runner.stop() and legal:
+        if self._halt() and legal:
             self.panel.tell(f"The run was stopped, for its numbers were changed. {PREDICTED}")
         if legal and self.panel.on_change.value:
             self._submit(by_itself=True)
 
     def _redraw(self) -> bool:
-        self._runner.stop()
+        self._halt()
         return self._predict()
 
     @_shown_in_app
@@ -219,8 +230,10 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
 
     @_shown_in_app
     def _stop_clicked(self, _button: Any) -> None:
-        self._runner.stop()
-        self.panel.tell("Stopping …")
+        if self._halt():
+            self.panel.tell(STOPPING)
+        else:
+            self._nothing_began()
 
     def _submit(self, *, by_itself: bool = False) -> None:
         if self.prediction is not None:
@@ -260,7 +273,19 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             self._show_end(job, run, error)
         elif error is not None and self._shown is None and job.prediction is self.prediction:
             self.panel.tell(not_begun(error))
+        elif self._shown is None and self.panel.status == STOPPING:  # another was to follow, and was stopped with it
+            self._nothing_began()
         self.places.release()
+
+    def _halt(self) -> bool:
+        """Stop what runs, and what waits for its turn; whether anything ran, and so will tell of its end."""
+        ran = self._runner.stop()
+        if not ran:
+            self.panel.running(False)
+        return ran
+
+    def _nothing_began(self) -> None:
+        self.panel.tell(f"Stopped before it began. {PREDICTED}")
 
     def _show_end(self, job: Job, run: Run | None, error: BaseException | None) -> None:
         if run is not None:

@@ -7,7 +7,7 @@ import html
 import ipywidgets
 
 from explorer.widgets.lab import Lab
-from explorer.widgets.look import Look
+from explorer.widgets.look import Look, show
 from explorer.widgets.where import Where
 
 
@@ -37,6 +37,7 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
             layout=ipywidgets.Layout(width="250px"),
             style={"description_width": "90px"},
         )
+        show(self._progress, False)  # until there is one
         self._status = look.text("pipeline-status")
         self._error = look.text("pipeline-explanation")
         parts = [self.run, self.stop, self.on_change, self.where, self._progress]
@@ -81,4 +82,6 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
     def running(self, runs: bool) -> None:
         """Whether a run goes on, so that Stop has something to stop."""
         self.stop.disabled = not runs
+        if runs:
+            show(self._progress, True)  # from now on, so that what lies below does not move with each run
         self._progress.bar_style = "info" if runs else ""

@@ -10,8 +10,9 @@ import ipywidgets
 
 from explorer.core import Trace
 from explorer.errors import ExplorerError
+from explorer.widgets.basis import measured_share
 from explorer.widgets.code import Code, code_of
-from explorer.widgets.compared import compared
+from explorer.widgets.compared import compared, title_of
 from explorer.widgets.look import Look, show
 from explorer.widgets.markup import Markup, element
 from explorer.widgets.memory_page import MemoryPanel
@@ -33,6 +34,7 @@ _SWEPT = ("n_ranks", "n_micro_batches", "schedule", "n_chunks", "options")
 _QUIET = 0.25  # seconds without a change after which a place follows: the picture comes first
 _WAIT = element("p", "Working it out …", kind="note")
 _NOTHING = element("p", "There is no picture yet", kind="note")
+_BASES = (("measured by the run", True), ("set here", False))
 _Shown = tuple[Trace, Settings, Trace | None]  # what the picture shows, and of a run what was predicted
 
 
@@ -41,6 +43,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
 
     Attributes:
         choice: the row.
+        basis: whether Compare is of the costs that the run measured, while one is shown; else of those set here.
         sweeps: what is behind "sweep", once it has been opened.
         memory: what is behind "memory", once it has been opened.
     """
@@ -57,7 +60,9 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         self._page = look.text("pipeline-page")
         self._opens = ipywidgets.Dropdown(options=[], description="Open", style=look.lists, layout=look.plain)
         self._open = ipywidgets.Button(description="Show it above", layout=look.plain)
-        self._opening = ipywidgets.HBox([self._opens, self._open], layout=look.plain)
+        self.basis = ipywidgets.Dropdown(options=_BASES, description="Costs", style=look.lists, layout=look.plain)
+        show(self.basis, False)
+        self._opening = ipywidgets.HBox([self._opens, self._open, self.basis], layout=look.plain)
         self._opening.add_class("pipeline-row")
         self._code = Code()
         self._coded = ipywidgets.VBox([self._code], layout=look.plain)  # once drawn, an anywidget follows no class
@@ -69,11 +74,12 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         self._lock, self._turn = threading.Lock(), threading.Lock()
         self._timer: threading.Timer | None = None
         self._of: _Shown | None = None
-        self._done: tuple[str, _Shown | None] = (NONE, None)
+        self._done: tuple[str, _Shown | None, bool] = (NONE, None, True)
         self._always = (self.choice, self._opening, self._page, self._coded)
         super().__init__(self._always, layout=look.plain)
         self.add_class("pipeline-places")
         self.choice.observe(self._chosen, "value")
+        self.basis.observe(self._chosen, "value")
         self._open.on_click(lambda _button: self._open_compared())
         self._chosen()
 
@@ -121,7 +127,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         page = live.work(trace)
         with self._lock:
             if page and live is self._live and self.choice.value == WHY:
-                self._done = NONE, None
+                self._done = NONE, None, True
                 self._page.value = page
 
     def release(self) -> None:
@@ -147,12 +153,16 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         for name, panel in ((SWEEP, self.sweeps), (MEMORY, self.memory)):
             if panel is not None:
                 show(panel, place == name)
-        if place in (WHY, COMPARE) and self._done != (place, self._of):
+        if place in (WHY, COMPARE) and self._done != self._wanted():
             self._page.value = _NOTHING if self._of is None else _WAIT
         if place == WHY and self._live is not None:
             self._live = LiveWhy()  # with the next frame
         else:
             self._later(0.0)
+
+    def _wanted(self) -> tuple[str, _Shown | None, bool]:
+        """What is to be worked out: where, of what, and at whose costs."""
+        return str(self.choice.value), self._of, bool(self.basis.value)
 
     def _make(self, place: str) -> None:
         """Make what is opened for the first time: most never open it."""
@@ -189,8 +199,8 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
             self._work_out()
 
     def _work_out(self) -> None:
-        place, of = str(self.choice.value), self._of
-        if of is None or self._done == (place, of):
+        place, of, by_run = wanted = self._wanted()
+        if of is None or self._done == wanted:
             return
         trace, settings, predicted = of
         found: dict[str, int] = {}
@@ -199,19 +209,22 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
             if place == CODE:
                 self._code.text = code_of(settings)
             elif place == COMPARE:
-                page, found = compared(settings)
+                measured = measured_share(*of)
+                show(self.basis, measured is not None)
+                page, found = compared(settings, measured if by_run else None)
             elif place == MEMORY and self.memory is not None:
                 self.memory.follow(trace, predicted=predicted, memory_limit=settings.limit)
             elif place == WHY:
-                page = why_page(trace)
+                share = measured_share(*of) or settings.share()
+                page = why_page(trace, share, memory_limit=settings.limit)
         except ExplorerError as error:
             page = element("p", str(error), kind="explanation")
         with self._lock:
-            if (place, of) != (self.choice.value, self._of):
+            if wanted != self._wanted():
                 return  # another one is under way
-            self._done = place, of
+            self._done = wanted
             self._page.value = page
             if found:
-                self._opens.options = list(found)
+                self._opens.options = [(title_of(name), name) for name in found]
                 self._opens.value = next(iter(found))
                 self._found = found  # last: who sees it may choose

@@ -155,8 +155,6 @@ class Runner:
     def _work(self) -> None:
         while (job := self._take()) is not None:
             self._run(job)
-            with self._changed:
-                self._current = None
 
     def _take(self) -> Job | None:
         """The next job once nobody has asked for another for a while; None when closed."""
@@ -182,4 +180,6 @@ class Runner:
             error = stopped
         except Exception as failed:  # noqa: BLE001  whatever a model raises is shown in the app
             error = failed
+        with self._changed:
+            self._current = None  # before it is told of: whoever stops it now stops nothing
         self._on_end(job, run, error)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from explorer.execute import Run
 
 PREDICTED = "Predicted from the costs set here"
+STOPPING = "Stopping …"
 MEASURED = {
     KERNEL: "virtual ranks: measured operations, modelled placement and links",
     PROCESSES: "real clocks: a process a rank, gloo on this machine",

@@ -14,7 +14,7 @@ import explorer as ex
 from explorer.errors import InputError
 from explorer.figures.memory_stack import memory_stack_info
 from explorer.widgets.code import code_of
-from explorer.widgets.compared import compared
+from explorer.widgets.compared import compared, title_of
 from explorer.widgets.curves import both_curves, over_in_words
 from explorer.widgets.look import Look
 from explorer.widgets.memory_chart import _thinned, chart_of
@@ -288,11 +288,11 @@ def test_compare_puts_first_what_fits_and_says_what_does_not():
     page, found = compared(settings)
     names, said = list(found), text(page)
     assert names.index("1f1b") < names.index("gpipe")
-    assert "gpipe 330 ms 27.3% 8 12 GiB, over by 4 GiB" in said
-    assert f"Of what fits into the 8 GiB of a device {names[0]} is the fastest" in said
+    assert "GPipe 330 ms 27.3% 8 12 GiB, over by 4 GiB" in said
+    assert f"Of what fits into the 8 GiB of a device {title_of(names[0])} is the fastest" in said
     # V-Half holds 6 half activations at 4 ranks, so 3 + 4 in all; ZB-H1 holds 4 + 4 as 1F1B
     tight = text(compared(replace(settings, memory_limit=7 * GIB))[0])
-    assert "v_half is the fastest; faster, but too much for it: interleaved_zb, dualpipe." in tight
+    assert "V-Half is the fastest; faster, but too much for it: Interleaved zero bubble, DualPipe." in tight
     assert "None fits into the 1 GiB of a device; " in text(
         compared(Settings(activation_bytes=GIB, parameter_bytes=GIB, memory_limit=GIB))[0]
     )

@@ -1,12 +1,17 @@
+import html
 import math
+import re
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import explorer as ex
+from explorer.core import Mark
 from explorer.widgets import places
+from explorer.widgets.basis import share_of
 from explorer.widgets.code import code_of
 from explorer.widgets.compared import compared
 from explorer.widgets.markup import Part, bar, element, table
@@ -44,8 +49,60 @@ def test_why_says_what_a_slow_rank_costs():
     assert "a slow rank" in page
 
 
+def test_why_says_which_rank_a_fault_slows_down():
+    program = ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)
+    slowed = ex.simulate(program, ex.Costs(time_factor=[1, 1, 1.5, 1]))
+    run = replace(slowed, costs=None, clock="virtual", marks=(Mark(0, 2, 0.0, "slow rank=2 factor=1.5"),))
+    page = why_page(run)
+    # the others each wait 19.5 − 9 s of 66 in all for it
+    assert "Mostly: a slow rank: rank 2, by a fault (48%), the pipeline fills (27%)." in page
+    assert "rank 2 runs without the fault that slows it down (1.5×)</td><td>10.5 s" in page
+    assert "a heavier stage" not in page
+    assert "a heavier stage: stage 2" in why_page(replace(run, marks=()))
+
+
+def test_why_says_by_how_much_the_bubble_of_equal_stages_can_be_smaller():
+    share = ex.Costs.per_rank_share(forward=1.0, backward=2.0)
+    program = ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)
+    page = html.unescape(why_page(ex.simulate(program, share.for_program(program)), share))
+    # (P − 1) / (M + P − 1): 3/11 and 3/19; a micro-batch takes 3 · 11/8 s and 3 · 19/16 s
+    assert (
+        "16 micro-batches of the same size instead of 8 leave ranks idle for 15.8% of the step instead of 27.3%, and "
+        "each takes 13.6% less; ZB-V takes 25.5 s instead of 33 s (22.7% less)"
+    ) in page
+    assert "All of the waiting is the schedule's own bubble: no stage, rank or link is at fault." in page
+
+
+def test_why_names_no_schedule_that_a_device_has_no_room_for():
+    share = ex.Costs.per_rank_share(forward=1.0, backward=2.0, activation_bytes=100)
+    program = ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)
+    trace = ex.simulate(program, share.for_program(program))
+    # of 100 bytes a micro-batch ZB-V holds 2P half ones, so 400, and V-Half 6 half ones
+    assert re.search(r"V-Half takes \S+ s instead of 33 s", why_page(trace, share, memory_limit=350))
+    assert "zero bubble takes 25.5 s" in why_page(trace, share, memory_limit=450)
+    assert "By simulation" not in why_page(trace, share, memory_limit=150)
+
+
+def test_why_says_of_a_bubble_beside_causes_how_much_it_is():
+    share = ex.Costs.per_rank_share(forward=1.0, backward=2.0, latency=0.1)
+    program = ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)
+    page = html.unescape(why_page(ex.simulate(program, share.for_program(program)), share))
+    assert re.search(r"\d\d% of the waiting is the schedule's own bubble, for which no stage, rank or link", page)
+    slow = ex.simulate(program, ex.Costs(time_factor=[1, 1, 4, 1]))
+    assert "own bubble" not in why_page(slow, share)
+
+
 def test_why_has_nothing_to_say_where_nobody_waits():
     assert "No rank ever waits" in why_page(ex.simulate(ex.schedule("1f1b", n_ranks=1, n_micro_batches=2)))
+    assert "only less work makes the step shorter" in why_page(
+        ex.simulate(ex.schedule("1f1b", n_ranks=1, n_micro_batches=2))
+    )
+
+
+def test_why_names_kinds_in_words():
+    page = why_page(ex.simulate(ex.schedule("zb_h1", n_ranks=2, n_micro_batches=4)))
+    assert all(words in page for words in ("all forwards (F)", "all backwards for weights (W)"))
+    assert "kind " not in page
 
 
 def test_compare_orders_schedules_by_time_and_says_why_others_are_not_there():
@@ -54,13 +111,14 @@ def test_compare_orders_schedules_by_time_and_says_why_others_are_not_there():
     assert "forward_only" not in page
     assert names.index("zb_h1") < names.index("1f1b") < names.index("naive")
     assert "dualpipe" not in names
-    assert "<b>dualpipe</b>: " in page
+    assert "<b>DualPipe</b>: " in page
+    assert "zb_h1" not in page
 
 
 def test_places_that_change_faster_than_they_are_worked_out_do_not_pile_up(app, monkeypatch):
     at_once, most, asked, goes_on = [0], [0], [], threading.Event()
 
-    def slow(settings):
+    def slow(settings, _measured):
         asked.append(settings.n_ranks)
         at_once[0] += 1
         most[0] = max(most[0], at_once[0])
@@ -113,6 +171,7 @@ def test_places_follow_the_picture_only_while_they_are_open(app):
     assert not app.places.page
     app.places.choice.value = "why"
     until(lambda: "Ranks wait 27.3%" in app.places.page)
+    assert "All of the waiting is the schedule&#x27;s own bubble" in app.places.page
     app.controls.fields["n_micro_batches"].control.value = 16
     until(lambda: "Ranks wait 15.8%" in app.places.page)  # 3 / (16 + 3)
     app.places.choice.value = "none"
@@ -141,3 +200,32 @@ def test_a_cell_of_a_sweep_opens_in_the_picture(app):
     shown = app.controls.settings()
     assert (shown.schedule, shown.n_micro_batches, shown.n_chunks) == ("interleaved_1f1b", 160, 2)
     assert app.prediction.trace.makespan == shown.predict().trace.makespan
+
+
+def test_the_share_of_a_ranks_stages_is_what_they_were_made_of():
+    share = ex.Costs.per_rank_share(
+        forward=[1.0, 2.0, 1.0, 1.0],
+        backward=2.0,
+        activation_bytes=100,
+        parameter_bytes=7,
+        message_bytes=3,
+        latency=0.1,
+    )
+    for name in ("1f1b", "interleaved_1f1b", "zb_v", "seq1f1b", "chimera"):
+        program = ex.schedule(name, n_ranks=4, n_micro_batches=8)
+        trace = ex.simulate(program, share.for_program(program))
+        again = ex.simulate(program, share_of(trace.costs, program).for_program(program))
+        assert again.makespan == pytest.approx(trace.makespan)
+        assert ex.peak_bytes(again).tolist() == ex.peak_bytes(trace).tolist()
+
+
+def test_compare_has_no_column_for_bytes_that_nobody_knows():
+    def heads(page):
+        return re.findall(r"<th[^>]*>(.*?)</th>", page)
+
+    page, _ = compared(Settings(n_ranks=2, n_micro_batches=4))
+    assert "memory" not in heads(page)
+    assert "is not known: press Run, or type Activations" in page
+    page, _ = compared(Settings(n_ranks=2, n_micro_batches=4, activation_bytes=1e6))
+    assert "memory" in heads(page)
+    assert "is not known" not in page

@@ -10,6 +10,7 @@ import pytest
 from torch import nn
 
 from explorer.errors import MissingError, ProgramError
+from explorer.execute import SlowRank
 from explorer.widgets.words import not_begun
 from tests.widgets.waiting import until
 
@@ -187,3 +188,83 @@ def test_a_long_run_waits_to_be_asked_for_but_not_one_that_cannot_be(open_app, s
     app.controls.fields["schedule"].control.value = schedule
     until(lambda: app.panel.status.startswith(said), said)
     assert app.panel.error == ""
+
+
+# ── Stop, and what waits ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def held_back(app, monkeypatch):
+    """Let the app's runs wait for their turn until the event that is returned is set."""
+    take, goes_on = app._runner._take, threading.Event()
+    monkeypatch.setattr(app._runner, "_take", lambda: goes_on.wait(30) and take())
+    return goes_on
+
+
+def test_stop_ends_the_waiting_of_a_run_that_has_not_begun(open_app, monkeypatch):
+    app = open_app()
+    goes_on = held_back(app, monkeypatch)
+    app.panel.run.click()
+    assert not app.panel.stop.disabled
+    app.panel.stop.click()
+    assert app.panel.stop.disabled
+    assert app.panel.status == "Stopped before it began. Predicted from the costs set here"
+    goes_on.set()
+
+
+def test_a_control_that_moves_while_a_run_waits_leaves_nothing_to_stop(open_app, monkeypatch):
+    app = open_app()
+    goes_on = held_back(app, monkeypatch)
+    app.panel.run.click()
+    app.controls.fields["n_micro_batches"].control.value = 4
+    assert app.panel.stop.disabled
+    assert app.panel.status == "Predicted from the costs set here"
+    goes_on.set()
+
+
+def test_stop_while_one_run_ends_and_another_waits_stops_both(open_app):
+    app = open_app(layer=Slow, n_steps=20)
+    app.panel.run.click()
+    until(lambda: app._shown is not None and app._shown.recorder.progress > 0.02, "the run to get under way")
+    with app._lock:  # the first cannot tell of its end in between
+        app.panel.run.click()
+        app.panel.stop.click()
+    until(lambda: app.panel.stop.disabled, "the end")
+    until(lambda: app.panel.status == "Stopped before it began. Predicted from the costs set here", "what was stopped")
+
+
+def test_progress_is_hidden_until_a_run_begins(open_app):
+    app = open_app()
+
+    def hidden():
+        return "pipeline-hidden" in app.panel._progress._dom_classes
+
+    assert hidden()
+    finish(app)
+    assert not hidden()
+
+
+def test_compare_after_a_run_is_of_what_it_measured_or_of_the_controls(open_app):
+    app = open_app(layer=Slow)
+    app.places.choice.value = "compare"
+    until(lambda: "predicted from the costs set here" in app.places.page, "the table of the controls")
+    assert "pipeline-hidden" in app.places.basis._dom_classes
+    assert '<th scope="col">memory</th>' not in app.places.page
+    finish(app)
+    until(lambda: "predicted from the costs measured by the run" in app.places.page, "the table of the run")
+    assert "pipeline-hidden" not in app.places.basis._dom_classes
+    assert '<th scope="col">memory</th>' in app.places.page
+    app.places.basis.value = False
+    until(lambda: "predicted from the costs set here" in app.places.page, "the table of the controls again")
+    app.places.basis.value = True
+    until(lambda: "measured by the run" in app.places.page, "the table of the run again")
+    app.controls.fields["n_micro_batches"].control.value = 4
+    until(lambda: "4 micro-batches, predicted from the costs set here" in app.places.page, "no run any more")
+
+
+def test_why_after_a_run_with_a_slow_rank_calls_it_so(open_app):
+    app = open_app(layer=Slow, n_steps=1)
+    app.panel.lab.faults = (SlowRank(rank=2, factor=3.0),)
+    finish(app)
+    app.places.choice.value = "why"
+    until(lambda: "a slow rank: rank 2, by a fault" in app.places.page, "the cause")
+    assert "rank 2 runs without the fault that slows it down (3×)" in app.places.page

@@ -13,6 +13,7 @@ from torch import nn
 import explorer as ex
 from explorer.errors import ProgramError
 from explorer.widgets import why_live
+from explorer.widgets.basis import measured_share
 from explorer.widgets.why import why_page, why_pieces
 from explorer.widgets.why_live import MOST_LIVE, LiveWhy
 from tests.widgets.waiting import until
@@ -173,7 +174,8 @@ def test_why_opened_while_a_run_streams_is_of_the_run(open_app):
     app.panel.stop.click()
     until(lambda: app.panel.status.startswith("Stopped"), "the end")
     shown = app._picture._drawn.trace  # what was measured stays in the picture, and is told of
-    until(lambda: app.places.page == why_page(shown), "the causes of what was measured")
+    share = measured_share(*app.places._of)
+    until(lambda: app.places.page == why_page(shown, share), "the causes of what was measured")
 
 
 def test_a_run_that_fails_before_it_measures_leaves_the_predictions_causes(open_app):
