@@ -174,6 +174,8 @@ def _line(levels: Levels, rank: int, factor: float, until: float) -> tuple[Float
     time, level = levels.of(rank)
     if not len(time):
         return np.zeros(0), np.zeros(0)
+    changes = np.diff(level, prepend=level[0] - 1) != 0  # as much taken as given back in one moment is none
+    time, level = time[changes], level[changes]
     when = np.concatenate([[min(0.0, float(time[0]))], time, [max(until, float(time[-1]))]]) * _MS
     scaled = level * factor
     return thin(when, np.concatenate([[0.0], scaled, scaled[-1:]]))

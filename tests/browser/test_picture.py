@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import explorer as ex
 from explorer.widgets.gaps import Gaps
-from tests.browser.shown import simulated
+from tests.browser.shown import COSTS, simulated
 
 
 def test_arrows_walk_from_bar_to_bar(show):
@@ -181,6 +182,22 @@ def test_a_column_of_pixels_is_filled_by_as_much_as_it_is_busy(show):
     blue, orange = colors.count("10,110,189"), colors.count("201,79,10")
     assert blue / (blue + orange) == pytest.approx(1 / 3, abs=0.02)
     assert blue + orange == pytest.approx(0.8 * 134, abs=4)  # of the lane's height
+
+
+def test_a_line_with_nearly_as_many_steps_as_pixels_covers_all_levels_it_passes_through(show):
+    # a message takes as long as a forward: rank 1 waits for every second one with nothing in flight, rank 0 has two
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4096)
+    shown = show(ex.simulate(program, replace(COSTS, latency=0.001)))
+    rows = """color => { const canvas = document.querySelector('.pipeline-canvas');
+      const pixels = canvas.getContext('2d').getImageData(600, 289, 8, 115).data;
+      const isOf = i => [...pixels.slice(4 * i, 4 * i + 3)].join() === color;
+      return [...Array(920).keys()].filter(isOf).map(i => i >> 3); }"""
+    blue, orange = (shown.page.evaluate(rows, color) for color in ("10,110,189", "201,79,10"))
+    a_level = 115 / 2.16  # pixels: the axis ends 8 % above the highest
+    assert (blue[0], blue[-1]) == pytest.approx((0.16 * a_level, 0.16 * a_level), abs=2)
+    assert (orange[0], orange[-1]) == pytest.approx((1.16 * a_level, 2.16 * a_level), abs=2)
+    assert set(orange) == set(range(orange[0], orange[-1] + 1))
+    assert shown.complaints == []
 
 
 def test_png_and_svg_are_saved(show, tmp_path):

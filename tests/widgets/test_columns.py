@@ -5,7 +5,7 @@ import pytest
 
 import explorer as ex
 from explorer.widgets.columns import pack
-from explorer.widgets.curves import spread, thin
+from explorer.widgets.curves import both_curves, spread, thin
 
 N_KINDS = len(ex.Kind)
 
@@ -83,3 +83,12 @@ def test_thin_keeps_the_peak():
 def test_spread_reaches_from_the_first_rank_to_the_last():
     assert spread(4) == [0, 1, 2, 3]
     assert (spread(64)[0], spread(64)[-1], len(spread(64))) == (0, 63, 8)
+
+
+def test_a_line_stays_where_as_much_is_given_back_as_taken_in_one_moment():
+    # rank 0 of two holds F0, then F0 and F1, then takes up one where it lets go of one, until the last two B, 3 s apart
+    trace = ex.simulate(ex.schedule("1f1b", n_ranks=2, n_micro_batches=64), ex.Costs(forward=1.0, backward=2.0))
+    (time, level), _ = both_curves(trace, None)[0].lines
+    ms = 1e3
+    assert time.tolist() == [0.0, 0.0, 1 * ms, (trace.makespan - 3) * ms, trace.makespan * ms, trace.makespan * ms]
+    assert level.tolist() == [0.0, 1.0, 2.0, 1.0, 0.0, 0.0]

@@ -1,6 +1,7 @@
 // The memory row: a step line for each of a few ranks, the prediction faint under what was measured.
 
 const LINE = 1.8; // pixels thick
+const DENSE = 2; // pixels for each step, below which a line is more of a band
 
 function readLines(packed) {
   const lines = { ranks: packed.ranks || [], unit: packed.unit || "", limit: packed.limit || null };
@@ -24,16 +25,13 @@ function drawSteps(pen, block, place, scales) {
   pen.stroke();
 }
 
-// How many steps of a block's lines are in sight.
-function stepsInSight({ n, offset, time }, { from, to }) {
-  let steps = 0;
-  for (let place = 0; place < n; place++) {
-    steps += bisect(time, offset[place], offset[place + 1], to) - bisect(time, offset[place], offset[place + 1], from);
-  }
-  return steps;
+// Whether a line has nearly as many steps in sight as pixels.
+function isDense({ offset, time }, place, { from, to, width }) {
+  const begin = bisect(time, offset[place], offset[place + 1], from);
+  return DENSE * (bisect(time, begin, offset[place + 1], to) - begin) > width;
 }
 
-// A line with more steps than pixels, as what it covers of each pixel column: to stroke it takes ten times as long.
+// A dense line, as what it covers of each pixel column: to stroke it takes the page longer than all bars.
 function coverSteps(pixels, width, height, block, place, scales, ratio, color) {
   const begin = block.offset[place], end = block.offset[place + 1], thick = Math.max(1, Math.round(LINE * ratio));
   if (begin === end) return;
@@ -53,13 +51,24 @@ function coverSteps(pixels, width, height, block, place, scales, ratio, color) {
   }
 }
 
-function drawCovered(pen, block, scales, state, ratio) {
+// The lines of a block; dense ones lie above the others.
+function drawBlock(pen, block, scales, state, ratio) {
   const width = Math.ceil(scales.width * ratio), height = Math.ceil(scales.levels.height * ratio);
-  const { canvas, image, pixels } = state.lineRaster(width, height), colors = state.lineColors;
-  pixels.fill(0);
+  const { canvas, image, pixels } = state.lineRaster(width, height), { lines } = state.style;
+  let covered = false;
   for (let place = 0; place < block.n; place++) {
-    if (!isHidden(state, "rank", place)) coverSteps(pixels, width, height, block, place, scales, ratio, colors[place % colors.length]);
+    const color = place % lines.length;
+    if (isHidden(state, "rank", place)) continue;
+    if (!isDense(block, place, scales)) {
+      pen.strokeStyle = lines[color];
+      drawSteps(pen, block, place, scales);
+      continue;
+    }
+    if (!covered) pixels.fill(0);
+    covered = true;
+    coverSteps(pixels, width, height, block, place, scales, ratio, state.lineColors[color]);
   }
+  if (!covered) return;
   canvas.getContext("2d").putImageData(image, 0, 0);
   pen.drawImage(canvas, 0, 0, width / ratio, height / ratio);
 }
@@ -73,15 +82,7 @@ function drawLines(pen, scales, state, ratio) {
     // not dotted: dashes of a line with many steps take the browser longer than all else together
     pen.lineWidth = faint ? 1 : LINE;
     pen.globalAlpha = faint ? 0.5 : 1;
-    if (stepsInSight(block, scales) > scales.width * block.n) {
-      drawCovered(pen, block, scales, state, ratio);
-      continue;
-    }
-    for (let place = 0; place < block.n; place++) {
-      if (isHidden(state, "rank", place)) continue;
-      pen.strokeStyle = state.style.lines[place % state.style.lines.length];
-      drawSteps(pen, block, place, scales);
-    }
+    drawBlock(pen, block, scales, state, ratio);
   }
   pen.globalAlpha = 1;
   if (limit) nameLimit(pen, scales, limit, themeOf(state));
