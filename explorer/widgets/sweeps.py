@@ -205,6 +205,7 @@ def read_counts(text: str) -> list[int]:
 
 def _as_dict(cells: Cells, memory_limit: float | None) -> dict[str, Any]:
     """The cells as the browser reads them."""
+    titles = [REGISTRY[name].title for name in cells.rows]
     over = ~cells.counts & np.isfinite(cells.number)  # it exists, and yet does not count
     counted = np.where(cells.counts, cells.number, np.nan)
     low, high = (
@@ -212,10 +213,10 @@ def _as_dict(cells: Cells, memory_limit: float | None) -> dict[str, Any]:
     )
     shade = (counted - low) / (high - low) if high > low else np.where(cells.counts, 0.5, np.nan)
     return {
-        "rows": [REGISTRY[name].title for name in cells.rows],
+        "rows": titles,
         "columns": [str(value) for value in cells.columns],
         "across": AXES[cells.x],
-        "title": f"{VALUES[cells.value]} · {best_in_words(cells)}",
+        "title": f"{VALUES[cells.value]} · {best_in_words(cells._replace(rows=titles))}",
         "text": cells.text,
         "told": [
             [told.replace("<br>", "\n").replace("<b>", "").replace("</b>", "") for told in line] for line in cells.hover

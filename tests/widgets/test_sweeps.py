@@ -33,6 +33,7 @@ def test_a_sweep_fills_the_table(panel):
     assert cells["text"][:3] == [["42.9%", "27.3%"], ["42.9%", "27.3%"], ["20.0%", "11.1%"]]
     assert (cells["text"][3][0], cells["shade"][3][0]) == ("–", None)
     assert "at least 8" in cells["told"][3][0].replace("\n", " ")
+    assert cells["title"].endswith(f"best: DualPipe, 8 micro-batches: {cells['text'][3][1]}")  # as its row is named
     assert panel.status.value.startswith("8 of 8")
     assert (panel.start.disabled, panel.stop.disabled) == (False, True)
 

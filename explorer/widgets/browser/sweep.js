@@ -32,8 +32,9 @@ function heading(text, scope) {
 function draw(model, el) {
   const { rows, columns, title, across, key } = model.get("cells");
   const table = document.createElement("table");
-  const caption = table.createCaption();
-  caption.textContent = title ?? "";
+  const told = document.createElement("p"); // a caption would break where the table ends
+  told.textContent = title ?? "";
+  table.setAttribute("aria-label", title ?? "");
   const head = table.createTHead().insertRow();
   head.append(heading(across ?? "", "col"), ...(columns ?? []).map((name) => heading(name, "col")));
   const body = table.createTBody();
@@ -44,7 +45,7 @@ function draw(model, el) {
   });
   const said = document.createElement("p");
   said.textContent = key ?? "";
-  el.replaceChildren(table, said);
+  el.replaceChildren(told, table, said);
 }
 
 export default {
