@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status: int = arguments.command(arguments)
         sys.stdout.flush()
     except ExplorerError as error:
-        sys.stderr.write(f"explorer: {' '.join(str(error).split())}\n")
+        _tell(" ".join(str(error).split()))
         return FAILED if isinstance(error, RunError) else REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -44,6 +44,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stderr.write(f"explorer: the output cannot be written ({error.strerror}); write it elsewhere\n")
         return FAILED
     return status
+
+
+def _tell(message: str) -> None:
+    """Say it, unless torchrun has started this command several times and the first of them says the same."""
+    is_first = os.environ.get("RANK", "0") == "0"
+    if is_first:  # at once, since the others only ask it
+        sys.stderr.write(f"explorer: {message}\n")
+        sys.stderr.flush()
+    is_told = os.environ.get("WORLD_SIZE", "1") != "1" and _is_told(message)
+    if not is_first and not is_told:
+        sys.stderr.write(f"explorer: {message}\n")
+
+
+def _is_told(message: str) -> bool:
+    from explorer.execute.speaking import is_told_by_first
+
+    return is_told_by_first(message)
 
 
 def _at_dashes(words: list[str]) -> tuple[list[str], list[str]]:

@@ -115,7 +115,7 @@ def _train(program: Program, arguments: argparse.Namespace) -> Run:
     from explorer.core import Costs
     from explorer.execute import execute, parse_fault
 
-    links = Costs(**links_of(arguments, program.n_ranks))
+    backend, links = _backend(arguments.backend), Costs(**links_of(arguments, program.n_ranks))
     is_free = arguments.latency == 0 and math.isinf(arguments.bandwidth)
     training = training_of(arguments.model, program, seed=arguments.seed, n_layers=arguments.layers)
     return execute(
@@ -125,7 +125,7 @@ def _train(program: Program, arguments: argparse.Namespace) -> Run:
         loss=training.loss,
         optimizer=training.optimizer,
         n_steps=arguments.steps,
-        backend=_backend(arguments.backend),
+        backend=backend,
         faults=[parse_fault(text) for text in arguments.fault or ()],
         links=None if is_free else links,
         hooks=(Progress(sys.stderr),) if sys.stderr.isatty() and _is_first() else (),
@@ -134,12 +134,27 @@ def _train(program: Program, arguments: argparse.Namespace) -> Run:
 
 
 def _backend(name: str) -> str:
-    """Processes that torchrun has started are the ranks themselves."""
-    if name != "processes":
-        return name
-    from explorer.execute.party import is_started_by_torchrun
+    """Processes that torchrun has started are the ranks themselves.
 
-    return "torchrun" if is_started_by_torchrun() else name
+    Raises:
+        InputError: if each of several would train all ranks, and write the same files.
+    """
+    n_started = _n_started()
+    if name == "processes":
+        return "torchrun" if n_started else name
+    if n_started > 1:
+        raise InputError(
+            f"--backend kernel trains all ranks in one process; torchrun has started {n_started}, each of which would; "
+            "add --backend processes, or leave torchrun out"
+        )
+    return name
+
+
+def _n_started() -> int:
+    """How many processes torchrun has started for this command; 0 if it has not."""
+    is_started = all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
+    n_started = os.environ.get("WORLD_SIZE", "")
+    return int(n_started) if is_started and n_started.isdecimal() else 0
 
 
 def _values(done: Run) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """`explorer execute` on a small real run."""
 
+import importlib
 import json
 
 import pytest
@@ -32,3 +33,25 @@ def test_execute_runs_ranks_as_processes(capsys, tmp_path):
     assert values["parity"] is True
     assert values["clock"] == "real"
     assert "real clocks" in page.read_text(encoding="utf-8")
+
+
+def _as_one_of_two(monkeypatch, rank):
+    for name, value in {"RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.parametrize(("rank", "told", "said"), [("0", False, True), ("1", True, False), ("1", False, True)])
+def test_under_torchrun_one_process_tells_what_all_refuse(monkeypatch, capsys, rank, told, said):
+    _as_one_of_two(monkeypatch, rank)
+    monkeypatch.setattr(importlib.import_module("explorer.execute.speaking"), "is_told_by_first", lambda message: told)
+    assert main(["execute", "--steps", "0"]) == 2
+    assert capsys.readouterr().err.count("steps is a whole number from 1") == said
+
+
+def test_the_kernel_is_refused_where_each_of_torchruns_processes_would_write_the_same_files(
+    monkeypatch, capsys, tmp_path
+):
+    _as_one_of_two(monkeypatch, "0")
+    assert main(["execute", "--checkpoint", str(tmp_path / "checkpoints")]) == 2
+    assert "torchrun has started 2, each of which would; add --backend processes" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
