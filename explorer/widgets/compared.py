@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from explorer.core import RankShare
-from explorer.figures.units import bytes_unit, time_unit
+from explorer.figures.units import Unit, bytes_unit, time_unit
 from explorer.planner import comparison
 from explorer.schedules import REGISTRY
 from explorer.widgets.markup import Markup, Part, bar, element, table
@@ -15,7 +15,7 @@ from explorer.widgets.settings import Settings
 _HERE, _OTHERS = "#0a6ebd", "#868c96"
 _OVER = "rgba(128, 128, 128, 0.4)"  # of what is more than the device has
 _HEADS = ("schedule", "step", "", "bubble", "in flight", "memory", "messages", "copies")
-_MEMORY = _HEADS.index("memory")
+_STEP, _MEMORY = _HEADS.index("step"), _HEADS.index("memory")
 _MOST_NAMED = 3
 _NOTES = (
     "Step: from its first start to its last end.",
@@ -30,7 +30,9 @@ _NO_BYTES = "What each holds in bytes is not known: press Run, or type Activatio
 _Row = dict[Any, Any]
 
 
-def compared(settings: Settings, measured: RankShare | None = None) -> tuple[Markup, dict[str, int]]:
+def compared(
+    settings: Settings, measured: RankShare | None = None, *, with_faults: bool = False
+) -> tuple[Markup, dict[str, int]]:
     """The table, and the schedules that exist for these numbers with their chunks: what fits first, the fastest first.
 
     Held against the device's memory where it has a limit.
@@ -38,12 +40,14 @@ def compared(settings: Settings, measured: RankShare | None = None) -> tuple[Mar
     Args:
         settings: of the controls.
         measured: of a rank, by a run; None: what the controls say.
+        with_faults: whether that run had any, which are then a part of what was measured.
     """
     found, limit = _found(settings, measured), settings.limit
     there = [one for one in found if one["makespan"] == one["makespan"]]  # else it does not exist for these numbers
     there.sort(key=lambda one: (not one["legal"], float(one["makespan"])))
     not_there = [one for one in found if one["makespan"] != one["makespan"]]
-    caption = _caption(settings, len(there), "measured by the run" if measured else "set here")
+    by_run = f"measured by the run{', its faults included' if with_faults else ''}"
+    caption = _caption(settings, len(there), by_run if measured else "set here")
     parts = [
         *([] if limit is None else [element("p", _best(there, limit), kind="headline")]),
         _table(there, settings, caption),
@@ -99,7 +103,13 @@ def _best(there: list[_Row], limit: float) -> str:
 
 def _bytes(there: list[_Row], one: _Row) -> str:
     """What one holds, in the unit that fits the largest."""
-    return bytes_unit(max(float(other["peak_bytes"]) for other in there)).show(float(one["peak_bytes"]))
+    return _units(there)[1].show(float(one["peak_bytes"]))
+
+
+def _units(there: list[_Row]) -> tuple[Unit, Unit]:
+    """Of the longest step, and of the most that any holds."""
+    longest, most = (max((float(one[name]) for one in there), default=0.0) for name in ("makespan", "peak_bytes"))
+    return time_unit(longest, "wall"), bytes_unit(most)
 
 
 def _table(there: list[_Row], settings: Settings, caption: str) -> Markup:
@@ -109,21 +119,23 @@ def _table(there: list[_Row], settings: Settings, caption: str) -> Markup:
     cells = (list(_cells(one, there, settings)) for one in there)
     rows = [[row[place] for place in columns] for row in cells]
     notes = element("p", *(f"{note} " for note in _NOTES if known or not note.startswith("Memory")), kind="note")
-    parts = [table([_HEADS[place] for place in columns], rows, caption=caption), notes]
+    units = dict(zip((_STEP, _MEMORY), _units(there), strict=True))
+    heads = [f"{_HEADS[one]}, {units[one].name}" if one in units else _HEADS[one] for one in columns]
+    parts = [table(heads, rows, caption=caption), notes]
     return element("div", *parts, *([] if known else [element("p", _NO_BYTES, kind="note")]))
 
 
 def _cells(one: _Row, there: list[_Row], settings: Settings) -> Iterator[object]:
     name, held, limit = one["schedule"], float(one["peak_bytes"]), settings.limit
     here = name == settings.schedule
-    longest = max(float(other["makespan"]) for other in there)
+    longest, (seconds, most) = max(float(other["makespan"]) for other in there), _units(there)
     color = _HERE if here else _OTHERS if one["legal"] else _OVER
     yield element("b", title_of(name)) if here else title_of(name)
-    yield time_unit(longest, "wall").show(one["makespan"])
+    yield seconds._replace(name="").show(one["makespan"])
     yield bar([Part(one["makespan"] / longest, color, title="" if one["legal"] else "more than the device has")])
     yield f"{one['bubble_ratio']:.1%}"
     yield f"{one['peak_in_flight']}"
-    memory = _bytes(there, one) if held > 0 else "–"
+    memory = most._replace(name="").show(held) if held > 0 else "–"
     over = limit is not None and held > limit
     yield element("b", f"{memory}, over by {bytes_unit(held - limit).show(held - limit)}") if over and limit else memory
     yield f"{one['messages']:,}"

@@ -211,7 +211,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
             elif place == COMPARE:
                 measured = measured_share(*of)
                 show(self.basis, measured is not None)
-                page, found = compared(settings, measured if by_run else None)
+                page, found = compared(settings, measured if by_run else None, with_faults=bool(trace.marks))
             elif place == MEMORY and self.memory is not None:
                 self.memory.follow(trace, predicted=predicted, memory_limit=settings.limit)
             elif place == WHY:

@@ -110,10 +110,10 @@ def _titles(found: IdleCauses) -> list[str]:
         worst = [one for one in np.argsort(-weight, kind="stable").tolist() if weight[one] > 0]
         if worst:
             slowed = any(found.put_there(int(found.step[row]), int(found.fault[row])) for row in rows.tolist())
-            named = " and ".join(f"{what} {one}" for one in worst[:_MOST_NAMED])
-            more = " and others" if worst[_MOST_NAMED:] else ""
+            some = "s" if len(worst) > 1 else ""
+            named = ", ".join(map(str, worst[:_MOST_NAMED])) + (" and others" if worst[_MOST_NAMED:] else "")
             by = ", by a fault" if slowed and cause == Cause.STRAGGLER else ""
-            titles[cause] += f": {named}{more}{by}"
+            titles[cause] += f": {what}{some} {named}{by}"
     return titles
 
 

@@ -288,7 +288,7 @@ def test_compare_puts_first_what_fits_and_says_what_does_not():
     page, found = compared(settings)
     names, said = list(found), text(page)
     assert names.index("1f1b") < names.index("gpipe")
-    assert "GPipe 330 ms 27.3% 8 12 GiB, over by 4 GiB" in said
+    assert "GPipe 330 27.3% 8 12, over by 4 GiB" in said
     assert f"Of what fits into the 8 GiB of a device {title_of(names[0])} is the fastest" in said
     # V-Half holds 6 half activations at 4 ranks, so 3 + 4 in all; ZB-H1 holds 4 + 4 as 1F1B
     tight = text(compared(replace(settings, memory_limit=7 * GIB))[0])
