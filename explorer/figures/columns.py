@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 _INTEGERS = {"uint8": "u1", "int8": "i1", "uint16": "u2", "int16": "i2", "uint32": "u4", "int32": "i4"}
 _CODES = {**_INTEGERS, "float32": "f4", "float64": "f8"}
+_LARGEST = float(np.finfo(np.float32).max)
 _SEEN = 1e-6  # of a bar: less than a pixel until the bar is a million pixels wide
 
 
@@ -25,8 +26,13 @@ def short_times(
 ) -> npt.NDArray[np.float32] | npt.NDArray[np.float64]:
     """`times` in half the bytes if that moves none by what can be seen, however far its bar is enlarged."""
     shortest = float(durations[durations > 0].min(initial=np.inf))
-    short = times.astype(np.float32)
+    short = halved(times)
     return short if float(np.abs(short - times).max(initial=0.0)) <= _SEEN * shortest else times
+
+
+def halved(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32] | npt.NDArray[np.float64]:
+    """`values` in half the bytes, with seven digits, unless they are too large for that."""
+    return values.astype(np.float32) if float(np.abs(values).max(initial=0.0)) <= _LARGEST else values
 
 
 def packed(values: npt.NDArray[Any]) -> dict[str, str]:

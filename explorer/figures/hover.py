@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from explorer.core import Kind
 from explorer.figures.bars import Bars
-from explorer.figures.columns import packed, small_integers
+from explorer.figures.columns import halved, packed, small_integers
 from explorer.figures.palette import KIND_LETTERS, KIND_TITLES
 from explorer.figures.units import Unit
 
@@ -35,11 +35,11 @@ def hover(bars: Bars, unit: Unit, *, faint: bool) -> dict[str, Any]:
     return {**told, "hovertext": packed(np.stack(times, axis=1))} if times else told
 
 
-def _told(columns: list[npt.NDArray[np.float64]]) -> tuple[list[str], list[npt.NDArray[np.float32]]]:
+def _told(columns: list[npt.NDArray[np.float64]]) -> tuple[list[str], list[npt.NDArray[np.floating[Any]]]]:
     """How the template tells each column, and those that differ from bar to bar."""
     texts: list[str] = []
-    differing: list[npt.NDArray[np.float32]] = []
-    for column in (column.astype(np.float32) for column in columns):
+    differing: list[npt.NDArray[np.floating[Any]]] = []
+    for column in map(halved, columns):
         if column.min(initial=np.inf) >= column.max(initial=-np.inf):
             texts.append(f"{column.max(initial=0.0):.4g}")
         else:

@@ -9,7 +9,7 @@ import numpy as np
 
 from explorer.core import Mark, Trace
 from explorer.figures.bars import Bars, bars_of
-from explorer.figures.columns import packed, short_times, small_integers
+from explorer.figures.columns import halved, packed, short_times, small_integers
 from explorer.figures.hover import hover
 from explorer.figures.palette import EITHER, KIND_COLORS, KIND_INKS, KIND_LETTERS, KIND_TITLES
 from explorer.figures.units import Unit, time_unit
@@ -193,7 +193,7 @@ def _trace(info: TimelineInfo, bars: Bars, *, faint: bool, legend: bool) -> go.B
     return go.Bar(
         orientation="h",
         base=packed(short_times(bars.start * factor, bars.duration * factor)),
-        x=np.asarray(bars.duration * factor, np.float32),
+        x=halved(bars.duration * factor),
         **_across(bars, high),
         name=f"{KIND_LETTERS[bars.kind]} {KIND_TITLES[bars.kind]}",
         legendgroup=bars.kind.name,

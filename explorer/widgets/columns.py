@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import Events, Kind
+from explorer.figures.columns import halved
 
 MS = 1e3  # the browser's unit of time is the axis's: milliseconds
 _FINEST = 2.0**-17  # of the whole, still told apart by 24 bits with a margin for zooming in
@@ -37,8 +38,8 @@ def pack(events: Events, n_ranks: int) -> dict[str, Any]:
     end = float(events.end.max(initial=0.0)) * MS
     offset = np.searchsorted(key[order], np.arange(n_ranks * len(Kind) + 1))
     columns: dict[str, npt.NDArray[Any]] = {
-        "duration": duration.astype(np.float32),
-        "wait": _without_rounding(events.wait[order] * MS, end).astype(np.float32),
+        "duration": halved(duration),
+        "wait": halved(_without_rounding(events.wait[order] * MS, end)),
         "stage": events.stage[order].astype(np.uint16),
         "micro_batch": events.micro_batch[order].astype(np.uint16),
         "origin": events.origin[order].astype(np.uint8),
@@ -67,7 +68,7 @@ def pack_lines(lines: Sequence[tuple[npt.NDArray[np.float64], npt.NDArray[np.flo
     """
     columns = {
         "offset": np.cumsum([0, *(len(time) for time, _ in lines)]).astype(np.uint32),
-        "time": np.concatenate([np.zeros(0), *(time for time, _ in lines)]).astype(np.float32),
+        "time": halved(np.concatenate([np.zeros(0), *(time for time, _ in lines)])),
         "level": np.concatenate([np.zeros(0), *(level for _, level in lines)]).astype(np.float32),
     }
     return {"n": len(lines), **{name: as_column(column)._asdict() for name, column in columns.items()}}
@@ -134,7 +135,7 @@ def _compact(
 ) -> npt.NDArray[np.float32] | npt.NDArray[np.float64]:
     """Half the bytes where that moves no bar by what could be seen of it."""
     shortest = float(duration[duration > 0].min(initial=np.inf))
-    return start.astype(np.float32) if shortest > end * _FINEST else start
+    return halved(start) if shortest > end * _FINEST else start
 
 
 def as_column(column: npt.NDArray[Any]) -> Column:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from explorer.figures.columns import packed, short_times, small_integers
+import explorer as ex
+from explorer.figures.columns import halved, packed, short_times, small_integers
 from tests.figures.test_timeline import unpacked
 
 
@@ -38,3 +39,19 @@ def test_packed_columns_read_back_are_the_same(dtype):
     assert unpacked(packed(table)).tolist() == table.tolist()
     assert unpacked(packed(table[:, 0])).tolist() == table[:, 0].tolist()
     assert np.dtype(packed(table)["dtype"]) == dtype
+
+
+def test_what_is_too_large_for_seven_digits_is_kept_whole():
+    assert halved(np.array([0.1])).dtype == np.float32
+    assert halved(np.array([0.1, -1e90])).tolist() == [0.1, -1e90]
+    assert short_times(np.array([1e90]), np.array([1e90])).tolist() == [
+        1e90
+    ]  # and warns of nothing: warnings are errors
+
+
+def test_absurd_times_are_drawn_without_a_warning():
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
+    trace = ex.simulate(program, ex.Costs(forward=1e90, backward=2e90, latency=1e80))
+    (forward, *_) = ex.timeline(trace).data
+    assert max(forward.x) == 1e90
+    assert ex.compare(trace, trace).data

@@ -80,3 +80,13 @@ def test_numpys_numbers_and_lists_begin_as_pythons():
         assert type(begun.n_ranks) is int
     finally:
         app.close()
+
+
+def test_the_longest_times_of_all_are_drawn_without_a_warning():
+    app = ex.explore(forward=1e15, backward_ratio=1e15, slow_factor=1e15, latency=1e15, run_on_change=False)
+    try:
+        assert "makespan" in repr(app)
+        assert app._repr_mimebundle_()
+        assert app.timeline.predicted["duration"]["dtype"] == "float64"
+    finally:
+        app.close()
