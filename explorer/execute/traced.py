@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import logging
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -15,6 +19,7 @@ from explorer.execute.stages import CutModel, check_count, first_line, refuse_sh
 from explorer.execute.traced_stage import flat, tensors_of
 
 Values = tuple[torch.Tensor, ...]
+_SHAPES = "torch.fx.experimental.symbolic_shapes"
 
 
 def cut_by_tracing(whole: nn.Module, n_stages: int, *, split_points: Sequence[str], sample: Values) -> CutModel:
@@ -58,7 +63,7 @@ def _trace(whole: nn.Module, split_points: Sequence[str], sample: Values) -> Any
     given: list[Any] = []
     watch = whole.register_forward_hook(lambda *called: given.append(called[-1]))
     try:
-        with warnings.catch_warnings():
+        with _without_its_graph(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of torch's own parts about each other
             pipe = pipelining.pipeline(whole, tuple(sample), split_spec=spec)
     except Exception as error:
@@ -72,6 +77,20 @@ def _trace(whole: nn.Module, split_points: Sequence[str], sample: Values) -> Any
         watch.remove()
     _refuse_output(whole, given)
     return pipe
+
+
+@contextlib.contextmanager
+def _without_its_graph() -> Iterator[None]:
+    """A tracer that fails writes and logs the graph it had until then; what a model has written is passed on."""
+    logger, written = logging.getLogger(_SHAPES), io.StringIO()
+    before, logger.disabled = logger.disabled, True
+    try:
+        with contextlib.redirect_stderr(written):
+            yield
+        if sys.stderr is not None:
+            sys.stderr.write(written.getvalue())
+    finally:
+        logger.disabled = before
 
 
 def _refuse_output(whole: nn.Module, given: Sequence[Any]) -> None:

@@ -191,6 +191,27 @@ def test_what_a_forward_raises_is_told_and_not_what_the_tracer_makes_of_it(progr
         ex.execute(program, Odd(), batch, loss=MSE, split_points=["second"])
 
 
+def test_the_graph_of_a_tracer_that_fails_is_not_written_out(program, batch, capfd):
+    class Odd(Net):
+        def forward(self, x):
+            return super().forward(x * 2 if x.sum() > 0 else x)
+
+    with pytest.raises(ModelError, match=r"Odd cannot be: .* data-dependent") as caught:
+        ex.execute(program, Odd(), batch, loss=MSE, split_points=["second"])
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_a_model_writes_while_it_is_traced_is_passed_on(program, batch, capsys):
+    class Talkative(Net):
+        def forward(self, x):
+            sys.stderr.write("its own words\n")
+            return super().forward(x)
+
+    ex.execute(program, Talkative(), batch, loss=MSE, split_points=["second"])
+    assert "its own words" in capsys.readouterr().err
+
+
 def test_a_stage_shares_the_models_tensors_under_the_models_names(batch):
     model = cut(Net(), 2, split_points=["second"], sample=(batch[0],))
     whole = {id(tensor): name for name, tensor in (*model.whole.named_parameters(), *model.whole.named_buffers())}
