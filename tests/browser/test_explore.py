@@ -240,3 +240,29 @@ def test_selection_causes_and_files_reach_python_and_come_from_it(lab: Lab) -> N
         len(download.value.path().read_text(encoding="utf-8").splitlines()) == 33
     )  # a head, and 4 ranks × 4 × F and B
     assert app.complaints == []
+
+
+_REACHING_OUT = """() => {
+  const app = document.querySelector('.pipeline-explorer'), {left, right} = app.getBoundingClientRect();
+  const cut = (one) => one !== app && (getComputedStyle(one).overflowX !== 'visible' || cut(one.parentElement));
+  const reaches = (box) => box.width && box.height && (box.left < left - 1 || box.right > right + 1);
+  return [...app.querySelectorAll('*')]
+    .filter((part) => reaches(part.getBoundingClientRect()) && !cut(part.parentElement))
+    .map((part) => `${part.tagName} ${part.className}`);
+}"""
+
+
+def test_nothing_reaches_out_of_the_app_on_half_a_screen(lab: Lab) -> None:
+    write_notebook(lab.folder, "half.ipynb", ["import explorer as ex\napp = ex.explore(backend='kernel')\napp"])
+    page = lab.open("half.ipynb", width=640)
+    page.run_cell(0)
+    page.await_painted(1)
+    for name in ("More costs", "Memory", "Faults"):
+        page.press(name)
+        assert page.page.evaluate(_REACHING_OUT) == []
+    for name in ("Code", "Why", "Memory", "Compare", "Sweep"):
+        page.page.locator(".pipeline-places").get_by_role("button", name=name, exact=True).first.click()
+        page.page.wait_for_timeout(300)  # for the browser to lay out what comes
+        assert page.page.evaluate(_REACHING_OUT) == [], name
+    page.page.evaluate("document.querySelector('.pipeline-places').style.minWidth = '700px'")
+    assert page.page.evaluate(_REACHING_OUT)  # it would be noticed
