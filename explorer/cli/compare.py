@@ -69,7 +69,7 @@ def _compare_schedules(arguments: argparse.Namespace) -> int:
     check_size(n_ranks, n_micro_batches, arguments.chunks)
     costs = _costs(arguments, n_ranks)
     found = comparison(
-        [name.strip() for name in (arguments.schedules or _DEFAULT).split(",")],
+        _schedules(arguments.schedules),
         n_ranks=n_ranks,
         n_micro_batches=n_micro_batches,
         n_chunks=arguments.chunks,
@@ -83,6 +83,19 @@ def _compare_schedules(arguments: argparse.Namespace) -> int:
         _draw(found, costs, arguments)
     print(values if arguments.json else _report(found, n_ranks, n_micro_batches))
     return 0
+
+
+def _schedules(given: str | None) -> list[str]:
+    """The names that were given, each once.
+
+    Raises:
+        InputError: if one is there twice.
+    """
+    names = [name.strip() for name in (_DEFAULT if given is None else given).split(",")]
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"--schedules names each schedule once; got {twice} again; leave it out")
+    return names
 
 
 def _costs(arguments: argparse.Namespace, n_ranks: int) -> RankShare:

@@ -38,6 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
             "try another --output",
             argument="output",
         )
+    if folder.exists() and not folder.is_dir():  # else the training would run for hours, unrecorded
+        raise InputError(
+            f"record writes to a folder; got {arguments.output!r}, which is a file; try another --output",
+            argument="output",
+        )
     status = _run(command, surroundings(folder, os.environ))
     _tell(folder, arguments.output)
     return status if status >= 0 else _SIGNALLED - status

@@ -8,6 +8,17 @@ from typing import Any
 from explorer.cli.arguments import number
 
 
+def size(text: str) -> float:
+    """Bytes, as a plain number."""
+    try:
+        float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"needs bytes as a plain number; got {text[:40]!r}; try 80e9 for 80 GB"
+        ) from None
+    return number(text)
+
+
 def add_bytes(parser: argparse.ArgumentParser, *, of: str) -> None:
     """The flags of memory and messages, `of` a stage or a rank, and of what a device has."""
     for name, what in (
@@ -16,8 +27,8 @@ def add_bytes(parser: argparse.ArgumentParser, *, of: str) -> None:
         ("parameter", f"of a {of}'s parameters; gradients are as large"),
         ("optimizer", f"that the optimizer keeps for a {of}"),
     ):
-        parser.add_argument(f"--{name}-bytes", type=number, default=0.0, metavar="B", help=f"bytes {what} (0)")
-    parser.add_argument("--memory-limit", type=number, metavar="B", help="bytes of a rank, for everything (none)")
+        parser.add_argument(f"--{name}-bytes", type=size, default=0.0, metavar="B", help=f"bytes {what} (0)")
+    parser.add_argument("--memory-limit", type=size, metavar="B", help="bytes of a rank, for everything (none)")
 
 
 def bytes_of(arguments: argparse.Namespace) -> dict[str, Any]:

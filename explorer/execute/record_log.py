@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import uuid
 import warnings
 from collections.abc import Mapping
@@ -50,7 +51,7 @@ class Log:
 
     def __init__(self, file: Path, header: Mapping[str, Any]) -> None:
         self.file = file
-        self._works = True
+        self._works, self._first = True, _line(header)
         self.n_steps = _steps_of(file, header)
         if self.n_steps:
             return
@@ -69,7 +70,12 @@ class Log:
         if not self._works:
             return
         try:
-            with self.file.open("a", encoding="utf-8") as file:
+            with self.file.open("r+", encoding="utf-8") as file:
+                if file.readline() != self._first:  # another process has begun to record here meanwhile
+                    self._works = False
+                    warnings.warn(f"recording ends: another run records in {self.file} now", stacklevel=2)
+                    return
+                file.seek(0, os.SEEK_END)
                 file.write(_line(values))
         except OSError as error:
             self._works = False

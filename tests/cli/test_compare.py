@@ -137,3 +137,10 @@ def test_what_the_difference_of_two_leaves_out_is_told(capsys, tmp_path):
     assert answer(capsys, *files)["difference"]["left_out"] == ["G"]
     main(["compare", *files])
     assert "left out: the two have not the same G actions" in capsys.readouterr().out
+
+
+def test_a_schedule_named_twice_or_not_at_all_is_refused(capsys):
+    assert main(["compare", "--schedules", "1f1b, gpipe,1f1b"]) == 2
+    assert "--schedules names each schedule once; got 1f1b again; leave it out" in capsys.readouterr().err
+    assert main(["compare", "--schedules", ""]) == 2
+    assert "a schedule is one of naive, " in capsys.readouterr().err

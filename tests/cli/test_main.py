@@ -28,6 +28,8 @@ from explorer.schedules import REGISTRY
         ("simulate --latency nan", "latency is 0 or more, at most .*; got nan; try 0"),
         ("simulate --forward 1e308", "needs 0, or a number from 1e-100 to 1e.100; got .1e308."),
         ("simulate --forward x", "needs a number; got 'x'"),
+        ("simulate --memory-limit 16GB", "--memory-limit: needs bytes as a plain number; got '16GB'; try 80e9 for 80"),
+        ("simulate --memory-limit nan", "memory_limit is bytes of a rank, above 0; got nan; try 80e9"),
         ("simulate --bandwidth 0", "bandwidth is above 0"),
         ("simulate --html /nowhere/at/all.html", "a page needs a path that can be written"),
         ("execute --steps 0", "steps is a whole number from 1"),

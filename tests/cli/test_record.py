@@ -93,12 +93,17 @@ def test_signals_reach_the_command(tmp_path, number):
     [
         (["record"], "record runs the command that stands behind --; got none"),
         (["record", "--"], "got none; example: explorer record --output traces -- torchrun"),
+        (
+            ["record", "--output", "file", "--", "true"],
+            "record writes to a folder; got 'file', which is a file; try an",
+        ),
         (["record", "--", "no-such-command"], "got 'no-such-command' (No such file or directory)"),
         (["convert", "nowhere.json", "x.csv"], "got 'nowhere.json' (No such file or directory)"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(capsys, tmp_path, monkeypatch, words, sentence):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
     assert main(words) == 2
     assert sentence in capsys.readouterr().err
 
