@@ -9,7 +9,8 @@ What is overridden guards a trap of theirs:
   the loss is divided instead;
 - a table without backwards is refused, and `eval()` fails where neighbouring stages share a rank: here the order is
   our own checked program, put in place without theirs;
-- a stage's received input stays until the next step: here it is let go when its backward is over.
+- a stage's received input stays until the next step: here it is let go when its backward is over;
+- torch 2.12 counts the gradient of a weight that one stage uses twice more than once in W: here it does not.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ class Watch(Protocol):
 
 
 _parts = probe()
+_COUNTS_ONCE = torch.__version__ >= "2.13"  # a version of torch's, which compares by its numbers
 _Base: Any = _parts["PipelineStage"]
 _Runtime: Any = _parts["_PipelineScheduleRuntime"]
 
@@ -151,7 +153,10 @@ class Stage(_Base):  # type: ignore[misc]
     def backward_weight_one_chunk(self, bwd_chunk_id: int, last_backward: bool = False) -> None:
         """Torch's own, between begin and end."""
         self._watch.begin(Kind.W, self.stage_index, bwd_chunk_id)
-        super().backward_weight_one_chunk(bwd_chunk_id, last_backward)
+        _, groups, *_ = self.backward_state.get(bwd_chunk_id) or ((), ())
+        # stage 0 has its whole backward in W
+        with _counted_once(groups or ()) if self.stage_index and not _COUNTS_ONCE else contextlib.nullcontext():
+            super().backward_weight_one_chunk(bwd_chunk_id, last_backward)
         self._let_go(bwd_chunk_id)
         self._watch.end(Kind.W, self.stage_index, bwd_chunk_id)
 
@@ -214,6 +219,22 @@ class Engine(_Runtime):  # type: ignore[misc]
 
     def _update_losses(self, stages: Any, losses: Any) -> None:
         self._pending.clear()
+
+
+@contextlib.contextmanager
+def _counted_once(groups: Sequence[dict[str, Any]]) -> Iterator[None]:
+    """Within it, what I has kept for an operation is not led on to an earlier one, which has its own.
+
+    Args:
+        groups: of weights, with the operations that use them and the gradients that I has kept for each.
+    """
+    with contextlib.ExitStack() as hooks:
+        for group in groups:
+            used_by = group.get("intermediates") or ()
+            for operation, kept in zip(used_by, group.get("grads") or (), strict=False):
+                if len(used_by) > 1:
+                    hooks.callback(operation.register_prehook(lambda _, kept=kept: kept).remove)
+        yield
 
 
 @contextlib.contextmanager
