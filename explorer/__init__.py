@@ -54,7 +54,19 @@ if TYPE_CHECKING:  # `as` tells type checkers that these are meant for others
         check as check,
         node_links as node_links,
     )
-    from explorer.errors import ExplorerError as ExplorerError
+    from explorer.errors import (
+        CircularWaitError as CircularWaitError,
+        CostError as CostError,
+        EngineError as EngineError,
+        ExplorerError as ExplorerError,
+        InputError as InputError,
+        MissingError as MissingError,
+        ModelError as ModelError,
+        ProgramError as ProgramError,
+        RunError as RunError,
+        RunStopped as RunStopped,
+        ScheduleError as ScheduleError,
+    )
     from explorer.execute import (
         READY_MODELS as READY_MODELS,
         DelayAction as DelayAction,
@@ -135,7 +147,10 @@ _HOME = {
     **dict.fromkeys(("idle_summary", "sensitivity", "slack"), "analysis"),
     **dict.fromkeys(("Action", "Category", "Costs", "Events", "Kind", "MemoryChanges", "Origin"), "core"),
     **dict.fromkeys(("Overlap", "Placement", "Program", "Trace", "Waits", "check", "node_links"), "core"),
-    **dict.fromkeys(("ExplorerError",), "errors"),
+    **dict.fromkeys(
+        ("CircularWaitError", "CostError", "EngineError", "ExplorerError", "InputError", "ScheduleError"), "errors"
+    ),
+    **dict.fromkeys(("MissingError", "ModelError", "ProgramError", "RunError", "RunStopped"), "errors"),
     **dict.fromkeys(("Hook", "READY_MODELS", "Recorder", "Run", "Stop", "execute", "ready_model"), "execute"),
     **dict.fromkeys(("Parity", "Report", "preflight", "same_as_one_process"), "execute"),
     **dict.fromkeys(("compare", "difference_chart", "memory_stack", "residual_chart"), "figures"),
