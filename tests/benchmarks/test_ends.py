@@ -10,6 +10,7 @@ import random
 import re
 import signal
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -142,6 +143,57 @@ def test_an_interrupt_at_a_random_moment_ends_all(table, batch):
         assert nothing_is_left(batch)
     table("an interrupt", row(took))
     assert max(took) < LIMIT
+
+
+CALLER = """
+import sys
+from tests.benchmarks.test_ends import MANY, PROGRAM, slow
+from tests.execute.ranks import WIDTH, execute
+import torch
+batch = torch.randn(8, WIDTH), torch.randn(8, WIDTH)
+execute(PROGRAM, slow(), batch)
+print("ready", flush=True)
+sys.stdin.readline()
+execute(PROGRAM, slow(), batch, n_steps=MANY)
+"""
+
+
+def test_a_caller_killed_at_a_random_moment_leaves_nothing(table):
+    """Before a run has its workers, or up to some hundred steps later; whoever was begun for it bears its mark."""
+    dice, took = random.Random(4), []
+    for number in range(N_TIMES):
+        mark = f"EXPLORER_CALLER={os.getpid()}.{number}"
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        environment.update([mark.split("=")])
+        with subprocess.Popen(
+            [sys.executable, "-c", CALLER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        ) as caller:
+            assert caller.stdin is not None
+            assert caller.stdout is not None
+            assert caller.stdout.readline() == "ready\n"
+            caller.stdin.write("\n")
+            caller.stdin.flush()
+            time.sleep(dice.uniform(0.0, 1.0))
+            assert len(marked(mark)) >= 1 + 1 + N_RANKS  # itself, what forks, and the ranks
+            begin = time.monotonic()
+            caller.kill()
+        while marked(mark) and time.monotonic() < begin + LIMIT:
+            time.sleep(0.02)
+        took.append(time.monotonic() - begin)
+        assert marked(mark) == set()
+    table("the caller killed", row(took))
+
+
+def marked(mark: str) -> set[int]:
+    """The processes that have `mark` in their environment."""
+    found = set[int]()
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in file.read_bytes().split(b"\0") and is_there(int(file.parent.name)):
+                found.add(int(file.parent.name))
+        except OSError:
+            continue
+    return found
 
 
 def interrupted(seconds: float, batch) -> None:
