@@ -99,8 +99,8 @@ class Reporter(Hook):
             self._sent = time.monotonic()
 
     def tell(self, what: str, value: Any) -> None:
-        """Send one thing."""
-        with self._lock:
+        """Send one thing; to a caller that has gone, nothing: this process ends with it."""
+        with self._lock, contextlib.suppress(BrokenPipeError):
             self._pipe.send_bytes(to_report(what, self.step, value))
 
     def _keep(self, row: Any) -> None:

@@ -1,7 +1,9 @@
 """What a worker counts as spent on telling of its work."""
 
 import time
+from multiprocessing import Pipe
 
+from explorer.execute.events import SlotEnd
 from explorer.execute.reporter import Reporter
 
 
@@ -25,3 +27,14 @@ def test_while_its_reader_runs_in_its_place_a_worker_spends_nothing():
     ((loss, share),) = told
     assert loss == 0.5
     assert 0 < share < 0.2  # of 60 ms and more that only passed
+
+
+def test_to_a_caller_that_has_gone_nothing_is_told():
+    ours, theirs = Pipe()
+    theirs.close()
+    reporter = Reporter(ours)
+    reporter.begin(0)
+    reporter.slot_end(SlotEnd(0, 0, 0, (), 0.5))
+    reporter.flush()
+    reporter.end(0.5)
+    assert not reporter._rows
