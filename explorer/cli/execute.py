@@ -152,9 +152,10 @@ def _backend(name: str) -> str:
 
 def _n_started() -> int:
     """How many processes torchrun has started for this command; 0 if it has not."""
-    is_started = all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
+    from explorer.execute.speaking import is_started_by_torchrun
+
     n_started = os.environ.get("WORLD_SIZE", "")
-    return int(n_started) if is_started and n_started.isdecimal() else 0
+    return int(n_started) if is_started_by_torchrun() and n_started.isdecimal() else 0
 
 
 def _values(done: Run) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from explorer.execute._torch import _on_loopback
 from explorer.execute.clocks import default_store
 from explorer.execute.devices import backend_of, whereabouts
 from explorer.execute.exchange import FIRST, shared
+from explorer.execute.speaking import is_started_by_torchrun
 from explorer.execute.stages import first_line
 
 Value = TypeVar("Value")
@@ -132,11 +133,6 @@ def together() -> Iterator[None]:
             f"every rank must run through; one is gone while the others wait for it ({first_line(error)}); see its own "
             "words"
         ) from error
-
-
-def is_started_by_torchrun(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this process is one of several that torchrun has started."""
-    return all(name in environment for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
 
 
 @contextlib.contextmanager

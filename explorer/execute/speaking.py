@@ -15,12 +15,17 @@ _SECONDS = 10.0  # in which the first process has spoken, or has something else 
 _NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
+def is_started_by_torchrun(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this process is one of several that torchrun has started."""
+    return all(name in environment for name in _NEEDED)
+
+
 def is_told_by_first(message: str, environment: Mapping[str, str] = os.environ, *, seconds: float = _SECONDS) -> bool:
     """Whether this process can be silent, for the first has the same to say; the first itself never can.
 
     Every process calls it before it says `message`.
     """
-    if any(name not in environment for name in _NEEDED) or environment["WORLD_SIZE"] == "1":
+    if not is_started_by_torchrun(environment) or environment["WORLD_SIZE"] == "1":
         return False
     if environment.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return False  # the store is in the first process, and ends with it
