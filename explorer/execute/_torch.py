@@ -10,6 +10,8 @@ What is overridden guards a trap of theirs:
 - a table without backwards is refused, and `eval()` fails where neighbouring stages share a rank: here the order is
   our own checked program, put in place without theirs;
 - a stage's received input stays until the next step: here it is let go when its backward is over;
+- I detaches a stage's output in place, which fails where a stage ends with a view, as Flatten gives it: there the
+  output is replaced by an alias that is none;
 - torch 2.12 counts the gradient of a weight that one stage uses twice more than once in W: here it does not.
 """
 
@@ -41,7 +43,7 @@ _METHODS = {
     ),
     "PipelineStage": (
         *("forward_one_chunk", "backward_one_chunk", "backward_weight_one_chunk", "clear_runtime_states"),
-        "set_local_bwd_input",
+        *("set_local_bwd_input", "forward_maybe_with_nosync"),
     ),
 }
 
@@ -89,6 +91,7 @@ class Watch(Protocol):
 
 
 _parts = probe()
+_schedules: Any = importlib.import_module(_SCHEDULES)
 _COUNTS_ONCE = torch.__version__ >= "2.13"  # a version of torch's, which compares by its numbers
 _Base: Any = _parts["PipelineStage"]
 _Runtime: Any = _parts["_PipelineScheduleRuntime"]
@@ -125,6 +128,11 @@ class Stage(_Base):  # type: ignore[misc]
             self.end_forward(fwd_chunk_id)
         return output
 
+    def forward_maybe_with_nosync(self, *args: Any, **kwargs: Any) -> Any:
+        """Torch's own; a named tuple, which it would take for one value, as the plain one that it is."""
+        output = super().forward_maybe_with_nosync(*args, **kwargs)
+        return tuple(output) if isinstance(output, tuple) else output
+
     def end_forward(self, micro_batch: int) -> None:
         """Tell the watch, with the input and output that torch keeps until the backward."""
         outputs, inputs = self.fwd_cache[micro_batch]
@@ -144,6 +152,9 @@ class Stage(_Base):  # type: ignore[misc]
         """Torch's own, between begin and end."""
         kind = Kind.B if full_backward else Kind.I
         self._watch.begin(kind, self.stage_index, bwd_chunk_id)
+        if not full_backward:
+            outputs, inputs = self.fwd_cache[bwd_chunk_id]
+            self.fwd_cache[bwd_chunk_id] = tuple(map(_detachable, outputs)), inputs
         super().backward_one_chunk(bwd_chunk_id, loss, full_backward, last_backward)
         if full_backward:
             self._let_go(bwd_chunk_id)
@@ -197,7 +208,7 @@ class Engine(_Runtime):  # type: ignore[misc]
         for stage in self._stages:
             stage.has_backward = self._has_backward
             stage.clear_runtime_states()
-        with torch.set_grad_enabled(self._has_backward):
+        with torch.set_grad_enabled(self._has_backward), _unmarked():
             targets = None if targets is None else list(targets)
             self._step_microbatches(list(inputs), None, targets, None, return_outputs=False)
 
@@ -219,6 +230,38 @@ class Engine(_Runtime):  # type: ignore[misc]
 
     def _update_losses(self, stages: Any, losses: Any) -> None:
         self._pending.clear()
+
+
+class _Alias(torch.autograd.Function):
+    """The same numbers in the same place, and for autograd no view."""
+
+    @staticmethod
+    def forward(ctx: Any, value: torch.Tensor) -> torch.Tensor:
+        return value.detach()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+        return gradients[0]
+
+
+def _detachable(value: Any) -> Any:
+    """`value`, or an alias of it where it is a view, which cannot be detached in place."""
+    is_view = isinstance(value, torch.Tensor) and value.requires_grad and value._is_view()
+    return _Alias.apply(value) if is_view else value  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def _unmarked() -> Iterator[None]:
+    """Within it, torch marks no action for its profiler, unless one listens: marks take some 0.5 % of a step."""
+    marked, autograd = getattr(_schedules, "record_function", None), _schedules.torch.autograd
+    if marked is None or autograd._profiler_enabled():
+        yield
+        return
+    _schedules.record_function = contextlib.nullcontext
+    try:
+        yield
+    finally:
+        _schedules.record_function = marked
 
 
 @contextlib.contextmanager

@@ -7,10 +7,9 @@ receives. All are begun without waiting; a receive is waited for where its actio
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -18,11 +17,10 @@ import torch
 
 from explorer.core import Action, Kind
 from explorer.errors import EngineError
-from explorer.execute._torch import Engine, Stage, _on_loopback, _parts
+from explorer.execute._torch import Engine, Stage, _on_loopback, _parts, _schedules
 from explorer.execute.held_back import HeldBack
 
 LOOPBACK = "127.0.0.1"
-_schedules: Any = importlib.import_module("torch.distributed.pipelining.schedules")
 
 
 class Parcel(NamedTuple):
@@ -151,9 +149,22 @@ class _Awaited:
 class RankStage(Stage):
     """A stage whose neighbours may be in other processes."""
 
-    def __init__(self, *arguments: Any, courier: Courier, inputs: tuple[torch.Tensor, ...], **named: Any) -> None:
-        super().__init__(*arguments, inputs=inputs, **named)
+    def __init__(
+        self,
+        *arguments: Any,
+        courier: Courier,
+        inputs: tuple[torch.Tensor, ...],
+        outputs: tuple[torch.Tensor, ...],
+        **named: Any,
+    ) -> None:
+        inputs, outputs = _laid_out(inputs), _laid_out(outputs)
+        super().__init__(*arguments, inputs=inputs, outputs=outputs, **named)
         self._courier, self._like = courier, inputs
+
+    def forward_maybe_with_nosync(self, *args: Any, **kwargs: Any) -> Any:
+        """Torch's own, as it can be sent: a transposed output, as an LSTM gives it, is copied."""
+        output = super().forward_maybe_with_nosync(*args, **kwargs)
+        return output.contiguous() if isinstance(output, torch.Tensor) else _laid_out(output)
 
     def get_fwd_recv_ops(self, fwd_chunk_id: int) -> Any:
         """Torch's own, into room made now: the last step's went with its backward."""
@@ -181,9 +192,17 @@ class RankStage(Stage):
             super()._forget(micro_batch)
 
     def get_bwd_send_ops(self, bwd_chunk_id: int) -> Any:
-        """Torch's own, named."""
+        """Torch's own, named, and as they can be sent."""
         self._courier.name(Kind.SEND_B, self.stage_index, bwd_chunk_id)
-        return super().get_bwd_send_ops(bwd_chunk_id)
+        ops = super().get_bwd_send_ops(bwd_chunk_id)
+        for op in ops:
+            op.tensor = op.tensor.contiguous()
+        return ops
+
+
+def _laid_out(tensors: Iterable[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Row by row in memory: a transport takes nothing else."""
+    return tuple(tensor.contiguous() for tensor in tensors)
 
 
 class RankEngine(Engine):

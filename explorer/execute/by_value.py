@@ -36,9 +36,10 @@ def to_bytes(value: Any, *, what: str) -> bytes:
     try:
         _Pickler(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
     except (pickle.PicklingError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+        why = str(error).strip().partition("\n")[0]
         raise ModelError(
             f"what runs in processes of its own must be sent there; the {what} cannot be: {type(error).__name__}: "
-            f'{str(error).strip()[:200]}; put what it needs into a file and import it, or run backend="kernel"',
+            f'{why[:200]}; put what it needs into a file and import it, or run backend="kernel"',
             argument=what,
         ) from error
     return buffer.getvalue()

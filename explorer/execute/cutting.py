@@ -29,6 +29,7 @@ def cut(model: Any, n_stages: int, *, split_points: Sequence[str] | None, sample
     """
     whole = _copy(model)
     _refuse_patched(whole)
+    _refuse_unmade(whole)
     layers = layers_of(whole)
     if layers is None and n_stages == 1 and not split_points:
         return CutModel(whole, [whole], [dict(whole.named_parameters())])
@@ -99,6 +100,24 @@ def _refuse_patched(whole: nn.Module) -> None:
                 f"{name or type(module).__name__} has one of its own; give it a class, or a forward hook",
                 argument="model",
             )
+
+
+def _refuse_unmade(whole: nn.Module) -> None:
+    """Weights that are made at the first forward would be others in each copy, and those on "meta" hold no numbers."""
+    for name, parameter in whole.named_parameters():
+        if isinstance(parameter, nn.parameter.UninitializedParameter):
+            came = (
+                f"{name}, which a lazy module makes at its first forward; call the model once on a micro-batch before"
+            )
+        elif parameter.is_meta:
+            came = (
+                f'{name} on device meta; make the model elsewhere, or call to_empty(device="cpu") and load its weights'
+            )
+        else:
+            continue
+        raise ModelError(
+            f"a run works on a copy of the model, so its weights must be there; got {came}", argument="model"
+        )
 
 
 def bounds_of(names: list[str], n_stages: int, split_points: Sequence[str] | None) -> list[int]:

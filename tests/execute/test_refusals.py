@@ -242,3 +242,19 @@ def test_a_forward_patched_upon_a_layer_is_refused_for_it_would_reach_the_caller
     batch = torch.ones(4, 4), torch.zeros(4, 4)
     with pytest.raises(ModelError, match="the module 1 has one of its own; give it a class"):
         ex.execute(program, [nn.Linear(4, 4), Doubled()], batch, loss=nn.functional.mse_loss)
+
+
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        (
+            lambda: nn.LazyLinear(8),
+            r"got 0\.weight, which a lazy module makes .*; call the model once on a micro-batch",
+        ),
+        (lambda: nn.Linear(8, 8, device="meta"), r"got 0\.weight on device meta; .*to_empty"),
+    ],
+)
+def test_weights_that_are_not_there_are_refused(program, batch, layer, said):
+    # a lazy module would make others in the copy that trains than in the one it is compared with
+    with pytest.raises(ModelError, match=said):
+        ex.execute(program, [layer(), nn.Linear(8, 8)], batch, loss=nn.functional.mse_loss)

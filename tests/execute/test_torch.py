@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
 import pytest
+import torch
 import torch.distributed.pipelining.schedules as schedules
 from torch.distributed.pipelining.stage import PipelineStage
 
+import explorer as ex
 from explorer.errors import EngineError
 from explorer.execute._torch import one_rank_group, probe
 from explorer.execute.settings import keep_memory
@@ -33,6 +36,19 @@ def test_the_group_listens_on_loopback_alone():
     with one_rank_group():
         listening = _listening()
     assert all(address in ("0100007F", "00000000000000000000000001000000") for address in listening)
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_profiler_of_the_user_still_sees_each_action(listens):
+    model = ex.ready_model("mlp", n_stages=2, n_micro_batches=2)
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
+    listener = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+    with listener if listens else contextlib.nullcontext():
+        ex.execute(program, model.layers, model.batch, loss=model.loss, n_steps=1)
+    assert schedules.record_function is torch.profiler.record_function
+    if listens:
+        seen = {event.key for event in listener.key_averages()}
+        assert {"PP:0F0", "PP:1F0", "PP:0B1", "PP:1B1"} <= seen
 
 
 @pytest.mark.skipif(not os.uname().sysname.startswith("Linux"), reason="mallopt is glibc's")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 import torch
 from torch import nn
@@ -127,3 +129,49 @@ def test_an_operation_in_place_that_spoils_a_backward_is_refused_in_the_run_itse
     batch = torch.randn(8, 6), torch.randn(8, 6)
     with pytest.raises(RunError, match="an operation in place has changed a tensor of shape"):
         ex.execute(program, layers, batch, loss=nn.functional.mse_loss)
+
+
+class Turned(nn.Module):
+    """Ends with a view of what it computed: what torch cannot detach in place, and no transport sends as it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.layer(x).transpose(1, 2)
+
+
+class Halves(NamedTuple):
+    """Of a tensor."""
+
+    first: torch.Tensor
+    second: torch.Tensor
+
+
+class Halving(nn.Linear):
+    def forward(self, x):
+        return Halves(*super().forward(x).chunk(2, dim=1))
+
+
+class Joining(nn.Linear):
+    def forward(self, x):
+        return super().forward(torch.cat(tuple(x), dim=1))
+
+
+@pytest.mark.parametrize("backend", ["kernel", pytest.param("processes", marks=pytest.mark.slow)])
+def test_a_stage_may_end_with_several_views_by_name(program, batch, backend):
+    # a named tuple is not made from one tuple, and torch takes none for the several tensors that it is
+    layers = [Halving(8, 8), Joining(8, 8)]
+    run = ex.execute(program, layers, batch, loss=MSE, backend=backend)
+    assert run.parity, repr(run.parity)
+
+
+@pytest.mark.parametrize("backend", ["kernel", pytest.param("processes", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["1f1b", "zb_v", "forward_only"])
+def test_a_stage_may_end_with_a_view(name, backend):
+    # torch's I detaches a stage's output in place: "Can't detach views in-place"; gloo takes contiguous tensors alone
+    program = ex.schedule(name, n_ranks=2, n_micro_batches=4)
+    batch = torch.randn(8, 8, 8), torch.randn(8, 8, 8)
+    run = ex.execute(program, [Turned() for _ in range(program.n_stages)], batch, loss=MSE, backend=backend)
+    assert run.parity, repr(run.parity)
