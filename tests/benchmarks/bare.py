@@ -69,13 +69,14 @@ def _rank(rank: int, port: int, pipe: Connection, n_pairs: int) -> None:
     module = layers()  # one for both: where its weights lie in memory makes a difference of some percent
     bare, recorded = _bare(rank, module), _recorded(rank, module, reporter)
     times = []
-    for turn in range(n_pairs + 2):
-        if turn % 2:
-            without, with_ = _seconds(bare), _seconds(lambda turn=turn: recorded(turn))
-        else:
-            with_, without = _seconds(lambda turn=turn: recorded(turn)), _seconds(bare)
-        if turn >= 2:  # the first pay for pages and caches, ours for watching memory too
-            times.append((without, with_))
+    with reporter.tended():  # as around all steps of a run
+        for turn in range(n_pairs + 2):
+            if turn % 2:
+                without, with_ = _seconds(bare), _seconds(lambda turn=turn: recorded(turn))
+            else:
+                with_, without = _seconds(lambda turn=turn: recorded(turn)), _seconds(bare)
+            if turn >= 2:  # the first pay for pages and caches, ours for watching memory too
+                times.append((without, with_))
     reporter.tell("times", times)
     barrier()
 
@@ -118,7 +119,7 @@ def _recorded(rank: int, module: nn.Sequential, reporter: Reporter) -> Any:
     targets = [torch.randn(ROWS, WIDTH) for _ in range(N_MICRO_BATCHES)] if rank else None
 
     def step(number: int) -> None:
-        with courier.installed(), reporter.tended():
+        with courier.installed():
             reporter.begin(number)
             session.step(number, inputs, targets)
             reporter.end(0.0)
