@@ -71,7 +71,7 @@ def _heading(trace: Trace) -> list[str]:
     """The title, and a key for each kind that is drawn."""
     parts, x = [_text(_LEFT, 14, title_of(trace), size=14)], _LEFT
     computing = trace.events.stream == Stream.COMPUTE
-    for kind in (Kind(int(code)) for code in np.unique(trace.events.kind[computing])):
+    for kind in (Kind(code) for code in np.flatnonzero(np.bincount(trace.events.kind[computing])).tolist()):
         name = f"{KIND_LETTERS[kind]} {html.escape(KIND_TITLES[kind])}"
         parts.append(f'<rect x="{x:g}" y="30" width="11" height="11" fill="{KIND_COLORS[kind]}"/>')
         parts.append(_text(x + 16, 36, name))
@@ -104,7 +104,7 @@ def _bars(trace: Trace, share: Share, lane: float, begin: float, end: float) -> 
     """A path a kind, and letters where there is room."""
     events, scale = trace.events, _WIDTH / (end - begin)
     parts, letters = [], []
-    for kind in (Kind(int(code)) for code in np.unique(events.kind)):
+    for kind in (Kind(code) for code in np.flatnonzero(np.bincount(events.kind)).tolist()):
         rows = np.flatnonzero((events.kind == kind) & (events.stream == Stream.COMPUTE))
         left = _LEFT + (events.start[rows] - begin) * scale
         width = np.maximum((events.end - events.start)[rows] * scale, 0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from explorer.figures.columns import halved
 
 MS = 1e3  # the browser's unit of time is the axis's: milliseconds
 _FINEST = 2.0**-17  # of the whole, still told apart by 24 bits with a margin for zooming in
+_DIGITS = 12  # of a start: adding up 10⁶ numbers leaves that many right, and 53 bits hold them
 
 _ROUNDING = 1e-12  # of the whole
 
@@ -30,28 +32,28 @@ def pack(events: Events, n_ranks: int) -> dict[str, Any]:
     Returns:
         `n`, the number of events; `longest` and `end` in ms; `offset`, (n_ranks · n_kinds + 1,), where the events of
         each (rank, kind) begin; and (n,) columns `start`, `duration` and `wait` in ms, `stage`, `micro_batch`
-        (65535 where there is none) and `origin`, all but the starts in short: see `_short`.
+        (65535 where there is none) and `origin`, in runs where they come so: see `_in_runs`.
     """
     key = _key(events)
     order = _order(key, events.start)
     start, duration = events.start[order] * MS, (events.end - events.start)[order] * MS
     end = float(events.end.max(initial=0.0)) * MS
     offset = np.searchsorted(key[order], np.arange(n_ranks * len(Kind) + 1))
-    columns: dict[str, npt.NDArray[Any]] = {
+    columns = {
         "duration": halved(duration),
         "wait": halved(_without_rounding(events.wait[order] * MS, end)),
         "stage": events.stage[order].astype(np.uint16),
-        "micro_batch": events.micro_batch[order].astype(np.uint16),
         "origin": events.origin[order].astype(np.uint8),
     }
-    groups = _Groups(offset)
+    micro_batch = events.micro_batch[order].astype(np.uint16)
     return {
         "n": len(events),
         "longest": float(duration.max(initial=0.0)),
         "end": end,
         "offset": as_column(offset.astype(np.uint32))._asdict(),
-        "start": as_column(_compact(start, duration, end))._asdict(),
-        **{name: _short(column, groups, counts=name == "micro_batch") for name, column in columns.items()},
+        "start": _packed_starts(start, duration, end, offset),
+        "micro_batch": _summed(_differences(micro_batch, offset)) or as_column(micro_batch)._asdict(),
+        **{name: _in_runs(column) for name, column in columns.items()},
     }
 
 
@@ -74,41 +76,49 @@ def pack_lines(lines: Sequence[tuple[npt.NDArray[np.float64], npt.NDArray[np.flo
     return {"n": len(lines), **{name: as_column(column)._asdict() for name, column in columns.items()}}
 
 
-class _Groups:
-    """The events of each (rank, kind).
-
-    Attributes:
-        begins: (n_groups,), place of the first event of each group that has any.
-        middles: (n_groups,), place of one in its middle, which is more like the others.
-        group: (n,), the group of each event, counted as above.
-        place: (n,), an event's place within its group.
-    """
-
-    def __init__(self, offset: npt.NDArray[np.int64]) -> None:
-        sizes = np.diff(offset)
-        some = sizes > 0
-        self.begins, sizes = offset[:-1][some], sizes[some]
-        self.middles = self.begins + sizes // 2
-        self.group = np.repeat(np.arange(len(sizes)), sizes)
-        self.place = np.arange(len(self.group)) - self.begins[self.group]
-
-
-def _short(column: npt.NDArray[Any], groups: _Groups, *, counts: bool) -> dict[str, Any]:
-    """A column in which most events of a group are alike, or count on, as what they have in common and the others.
+def _in_runs(column: npt.NDArray[Any]) -> dict[str, Any]:
+    """A column in which neighbours are mostly alike, as the browser reads it.
 
     Returns:
-        `base`, a value for each group; `step`, by which the next event of a group is greater, 0 or 1; and `at` and
-        `value`, places and values of the events for which that is not so. Or the whole column, where many differ.
+        `at`, the places where another value begins, and `value`, which one; or the whole column, where many do.
     """
-    base = column[groups.begins if counts else groups.middles]
-    common = base[groups.group]
-    if counts:
-        common = common + groups.place.astype(column.dtype)
-    other = np.flatnonzero(column != common)
-    if 2 * len(other) > len(column):
+    differs = np.ones(len(column), np.bool_)
+    differs[1:] = column[1:] != column[:-1]
+    at = np.flatnonzero(differs)
+    if 2 * len(at) > len(column):
         return as_column(column)._asdict()
-    parts = {"base": base, "at": other.astype(np.uint32), "value": column[other]}
-    return {"step": int(counts), **{name: as_column(part)._asdict() for name, part in parts.items()}}
+    parts = {"at": at.astype(np.uint32), "value": column[at]}
+    return {name: as_column(part)._asdict() for name, part in parts.items()}
+
+
+def _differences(column: npt.NDArray[Any], offset: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Of each value from the one before; the first of each group, which begin at `offset`, is as it was."""
+    begins = offset[:-1][np.diff(offset) > 0]
+    differences = np.diff(column, prepend=column[:1])
+    differences[begins] = column[begins]
+    return differences
+
+
+def _summed(differences: npt.NDArray[Any]) -> dict[str, Any]:
+    """Differences in runs, for the browser to add up (`sums`); empty where they do not come in runs."""
+    runs = _in_runs(differences)
+    return {"sums": 1, **runs} if "at" in runs else {}
+
+
+def _packed_starts(
+    start: npt.NDArray[np.float64], duration: npt.NDArray[np.float64], end: float, offset: npt.NDArray[np.int64]
+) -> dict[str, Any]:
+    """Where operations follow each other evenly, how far apart they begin, which is the same for most.
+
+    In whole numbers, `per_ms` to a millisecond and some 10¹² to the whole: they add up without rounding, so that what
+    began together still does. Times that were set have few decimals, so that a power of ten divides them all.
+    """
+    per_ms = 10.0 ** (_DIGITS - math.ceil(math.log10(end))) if end > 10.0**-_DIGITS else 0.0
+    runs = _summed(_differences(np.rint(start * per_ms), offset)) if per_ms else {}
+    if runs:
+        return {"per_ms": per_ms, **runs}
+    shortest = float(duration[duration > 0].min(initial=np.inf))
+    return as_column(_compact(start, shortest, end))._asdict()
 
 
 def _key(events: Events) -> npt.NDArray[np.integer[Any]]:
@@ -131,10 +141,9 @@ def _without_rounding(wait: npt.NDArray[np.float64], end: float) -> npt.NDArray[
 
 
 def _compact(
-    start: npt.NDArray[np.float64], duration: npt.NDArray[np.float64], end: float
+    start: npt.NDArray[np.float64], shortest: float, end: float
 ) -> npt.NDArray[np.float32] | npt.NDArray[np.float64]:
     """Half the bytes where that moves no bar by what could be seen of it."""
-    shortest = float(duration[duration > 0].min(initial=np.inf))
     return halved(start) if shortest > end * _FINEST else start
 
 

@@ -155,7 +155,7 @@ def has_bytes(trace: Trace) -> bool:
 def spread(n_ranks: int) -> list[int]:
     """All ranks, or at most eight from the first to the last."""
     n = min(n_ranks, MOST_RANKS)
-    return [int(rank) for rank in np.unique(np.rint(np.linspace(0, n_ranks - 1, n)))]
+    return sorted({round(rank) for rank in np.linspace(0, n_ranks - 1, n).tolist()})
 
 
 def thin(time: Floats, level: Floats, most: int = _MOST_POINTS) -> tuple[Floats, Floats]:

@@ -12,17 +12,18 @@ import ipywidgets
 
 from explorer.core import Program, Trace
 from explorer.errors import ExplorerError, InputError, RunStopped
+from explorer.widgets.ahead import Ahead, one_further
 from explorer.widgets.causes import causes_of
 from explorer.widgets.closing import close_tree
 from explorer.widgets.controls import Controls, reruns
 from explorer.widgets.look import Look
-from explorer.widgets.models import OWN, OwnModel, check_runs, starter, titles
+from explorer.widgets.models import OwnModel, check_runs, starter, title, titles
 from explorer.widgets.numbers import Number, numbers
 from explorer.widgets.panel import RunPanel
 from explorer.widgets.picture import Frame, Picture
 from explorer.widgets.places import Places
 from explorer.widgets.runner import Job, Runner, check_small
-from explorer.widgets.settings import Prediction, Settings
+from explorer.widgets.settings import Prediction, Settings, is_kept
 from explorer.widgets.under import Under
 from explorer.widgets.where import KERNEL, PROCESSES
 from explorer.widgets.words import (
@@ -101,6 +102,8 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             on_end=self._finish,
             has_room=self._picture.has_room,
         )
+        self._ahead = Ahead(may=lambda: not self._runner.busy)
+        self._of = settings  # what was predicted last
         self.under = Under(self.controls, self._picture, self._act, self._redraw, look)
         self.places = Places(look, self.controls.settings, self._open)
         super().__init__([self.controls, self.panel, self._picture.timeline, self.under, self.places])
@@ -133,6 +136,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             if self._closed:
                 return
             self._closed = True
+        self._ahead.close()
         self._runner.close()
         self._picture.close()
         self.places.end()
@@ -200,8 +204,10 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         The picture's message leaves before all others: the browser takes them in order.
         """
         self._shown = None
+        before, self._of = self._of, self.controls.settings()
+        self._ahead.await_this(self._of)
         try:
-            self.prediction = self.controls.settings().predict()
+            self.prediction = self._of.predict()
         except ExplorerError as error:
             self._stale(error)
             return False
@@ -214,6 +220,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self.panel.tell(PREDICTED)
         self.panel.progress(0.0)
         self.under.follow(trace)
+        self._ahead.expect(one_further(before, self._of) if is_kept(trace.program) else None)
         return True
 
     def _nothing_wrong(self) -> None:
@@ -257,13 +264,14 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         self.panel.progress(0.0)
         self.panel.running(True)
         ranks = ", its ranks' processes" if job.backend == PROCESSES else ""
-        self.panel.tell(f"Preparing {self._title(job)}: loading torch{ranks}, building the model, warming up")
+        named = title(job.settings.model, self._own)
+        self.panel.tell(f"Preparing {named}: loading torch{ranks}, building the model, warming up")
 
     @_shown_in_app
     def _follow(self, job: Job) -> None:
         if job is self._shown and job.recorder.predicted() is not None:
-            self._count_steps(job)
-            self.panel.tell(f"Running {self._title(job)} · {origin_of(job)}. {_FAINT}")
+            self.panel.count_steps(*job.recorder.step_progress, job.settings.n_steps)
+            self.panel.tell(f"Running {title(job.settings.model, self._own)} · {origin_of(job)}. {_FAINT}")
             self._show_until_now(job, live=True)
 
     @_shown_in_app
@@ -290,8 +298,8 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
     def _show_end(self, job: Job, run: Run | None, error: BaseException | None) -> None:
         if run is not None:
             self.run = run
-            self._count_steps(job)
-            self.panel.tell(f"Ran {self._title(job)} · {origin_of(job)}. {_FAINT}")
+            self.panel.count_steps(*job.recorder.step_progress, job.settings.n_steps)
+            self.panel.tell(f"Ran {title(job.settings.model, self._own)} · {origin_of(job)}. {_FAINT}")
             predicted = run.predicted or job.prediction.trace
             said = numbers(predicted.step(0), run.trace, run.losses, parity(run))
             self._show_run(predicted, run.trace, said)
@@ -307,13 +315,6 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
         if not (isinstance(error, InputError) and (lab.explain(error) or controls.explain(error))):
             self.panel.fail(sentence(error))
         self.panel.tell("The run failed; the picture shows what was measured until then, or what was there before")
-
-    def _count_steps(self, job: Job) -> None:
-        step, done = job.recorder.step_progress
-        self.panel.progress(done, f"Step {step + 1} of {job.settings.n_steps}")
-
-    def _title(self, job: Job) -> str:
-        return titles(self._own)[job.settings.model].split(":")[0] if job.settings.model != OWN else "your model"
 
     # ── the picture ─────────────────────────────────────────────────────────────────────────────────────────────
 

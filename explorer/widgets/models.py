@@ -41,6 +41,11 @@ class OwnModel:
         return f"yours: {type(self.model).__name__}"
 
 
+def title(name: str, own: OwnModel | None) -> str:
+    """What the model of this name is called in a sentence."""
+    return titles(own)[name].split(":")[0] if name != OWN else "your model"
+
+
 def titles(own: OwnModel | None) -> dict[str, str]:
     """Name → title of what can be run."""
     return {OWN: own.title, **READY_MODELS} if own else dict(READY_MODELS)

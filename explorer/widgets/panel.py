@@ -73,6 +73,10 @@ class RunPanel(ipywidgets.VBox):  # type: ignore[misc]
         if self._error.value != value:
             self._error.value = value
 
+    def count_steps(self, step: int, done: float, n_steps: int) -> None:
+        """How much of this step is done, from 0 to 1."""
+        self.progress(done, f"Step {step + 1} of {n_steps}")
+
     def progress(self, done: float, words: str = "") -> None:
         """How much of a step is done, 0 to 1, and which step that is."""
         self._progress.value = done

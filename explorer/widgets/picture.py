@@ -18,6 +18,7 @@ from explorer.widgets.chosen import action_of, chosen_rows
 from explorer.widgets.columns import MS, pack, pack_lines
 from explorer.widgets.curves import Curves, both_curves
 from explorer.widgets.gaps import Gaps, pack_gaps
+from explorer.widgets.kept import kept_with_trace
 from explorer.widgets.numbers import Number
 from explorer.widgets.saving import saved_text
 from explorer.widgets.timeline import LEGEND_KINDS, LEGENDED_AS, Timeline
@@ -170,9 +171,9 @@ class Picture:
             if before is None or (frame.whole != before.whole and not _same_run(frame, before)):
                 self.timeline.zoom = []
             if before is None or frame.predicted is not before.predicted:
-                self.timeline.predicted = _packed(frame.predicted, n_ranks)
+                self.timeline.predicted = _packed(frame.predicted) if frame.predicted else {}
             if before is None or frame.measured is not before.measured:
-                self.timeline.measured = _packed(frame.measured, n_ranks)
+                self.timeline.measured = _packed(frame.measured) if frame.measured else {}
             self.timeline.lines = _packed_lines(predicted, measured)
             self.timeline.marks = _packed_marks(frame.trace)
             self.timeline.numbers = [number._asdict() for number in frame.numbers]
@@ -255,8 +256,9 @@ def _same_run(frame: Frame, before: Frame) -> bool:
     return one is not None and other is not None and one.program is other.program
 
 
-def _packed(trace: Trace | None, n_ranks: int) -> dict[str, Any]:
-    return {} if trace is None else pack(trace.events, n_ranks)
+@kept_with_trace
+def _packed(trace: Trace) -> dict[str, Any]:
+    return pack(trace.events, trace.n_ranks)
 
 
 def _packed_lines(predicted: Curves | None, measured: Curves | None) -> dict[str, Any]:
@@ -289,4 +291,17 @@ def _kinds(trace: Trace | None) -> set[Kind]:
 def _curves(frame: Frame) -> tuple[Curves | None, Curves | None]:
     """Of prediction and measurement, held against the device's memory where one is set."""
     limit = frame.state.get("memory_limit", 0.0)
+    if frame.measured is None and frame.predicted is not None:
+        return _curve_alone(frame.predicted, limit), None
     return both_curves(frame.predicted, frame.measured, memory_limit=limit)
+
+
+@kept_with_trace
+def _curve_alone(predicted: Trace, memory_limit: float) -> Curves | None:
+    return both_curves(predicted, None, memory_limit=memory_limit)[0]
+
+
+def prepare(predicted: Trace, memory_limit: float) -> None:
+    """Work out now what takes long of a picture of this prediction alone; kept with it."""
+    _packed(predicted)
+    _curve_alone(predicted, memory_limit)

@@ -16,6 +16,7 @@ from explorer.widgets.compared import compared, title_of
 from explorer.widgets.look import Look, show
 from explorer.widgets.markup import Markup, element
 from explorer.widgets.memory_page import MemoryPanel
+from explorer.widgets.pace import Pace
 from explorer.widgets.settings import Settings
 from explorer.widgets.sweeps import SweepPanel
 from explorer.widgets.why import why_page
@@ -71,6 +72,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         self.sweeps: SweepPanel | None = None
         self.memory: MemoryPanel | None = None
         self._live: LiveWhy | None = None  # while a run goes on
+        self._memory_pace = Pace()
         self._lock, self._turn = threading.Lock(), threading.Lock()
         self._timer: threading.Timer | None = None
         self._of: _Shown | None = None
@@ -122,8 +124,20 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         """The picture shows what of a run is measured until now; called between two of its operations."""
         self._of = trace, settings, predicted
         live = self._live
-        if live is None or self.choice.value != WHY:
+        if live is None:
             return
+        if self.choice.value == MEMORY and self.memory is not None and self._memory_pace.is_due:
+            self._memory_pace.work(self._grow_memory)
+        elif self.choice.value == WHY:
+            self._explain(live, trace)
+
+    def _grow_memory(self) -> bool:
+        if self.memory is not None and self._of is not None:
+            trace, settings, predicted = self._of
+            self.memory.follow(trace, predicted=predicted, memory_limit=settings.limit)
+        return True
+
+    def _explain(self, live: LiveWhy, trace: Trace) -> None:
         page = live.work(trace)
         with self._lock:
             if page and live is self._live and self.choice.value == WHY:
@@ -202,7 +216,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         place, of, by_run = wanted = self._wanted()
         if of is None or self._done == wanted:
             return
-        trace, settings, predicted = of
+        trace, settings, _ = of
         found: dict[str, int] = {}
         page = Markup()
         try:
@@ -212,8 +226,8 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
                 measured = measured_share(*of)
                 show(self.basis, measured is not None)
                 page, found = compared(settings, measured if by_run else None, with_faults=bool(trace.marks))
-            elif place == MEMORY and self.memory is not None:
-                self.memory.follow(trace, predicted=predicted, memory_limit=settings.limit)
+            elif place == MEMORY:
+                self._grow_memory()
             elif place == WHY:
                 share = measured_share(*of) or settings.share()
                 page = why_page(trace, share, memory_limit=settings.limit)

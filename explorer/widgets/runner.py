@@ -103,6 +103,11 @@ class Runner:
         self._thread: threading.Thread | None = None
 
     @property
+    def busy(self) -> bool:
+        """Whether a run goes on."""
+        return self._current is not None
+
+    @property
     def waiting(self) -> bool:
         """Whether another run is about to begin."""
         with self._changed:

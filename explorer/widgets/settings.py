@@ -18,6 +18,8 @@ from explorer.schedules import REGISTRY, schedule
 from explorer.schedules.options import Options, read_options
 from explorer.simulate import simulate
 
+_MOST_KEPT = 200_000  # actions of a prediction that is kept, which takes some 25 MB
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -125,19 +127,14 @@ class Settings:
         return () if self.options.strip() else _searched(replace(self, moves=()))
 
     def predict(self) -> Prediction:
-        """What the simulator says.
+        """What the simulator says; the last few answers are kept, unless they are large.
 
         Raises:
             ScheduleError: if the schedule does not exist for these numbers.
             CostError: if a cost cannot be.
         """
-        program, share = self.program(), self.share()
-        whole = _with_updates(program) if self.update and program.has_backward else program
-        if self.messages == "free":
-            return Prediction(program, simulate(whole, share.for_program(whole)))
-        with_messages = _with_messages(whole)
-        rule: Any = self.messages
-        return Prediction(program, simulate(with_messages, share.for_program(with_messages), messages=rule))
+        program = self.program()
+        return Prediction(program, (_recent if is_kept(program) else _predicted)(self, program))
 
     def share(self) -> RankShare:
         """The costs, of a rank's share of the model, so that every schedule has equal work.
@@ -216,6 +213,22 @@ class Prediction(NamedTuple):
     trace: Trace
 
 
+def is_kept(program: Program) -> bool:
+    """Whether what it would do is kept for a while: not where that takes much room."""
+    return program.n_actions <= _MOST_KEPT
+
+
+def _predicted(settings: Settings, program: Program) -> Trace:
+    share = settings.share()
+    whole = _with_updates(program) if settings.update and program.has_backward else program
+    if settings.messages == "free":
+        return simulate(whole, share.for_program(whole))
+    with_messages = _with_messages(whole)
+    rule: Any = settings.messages
+    return simulate(with_messages, share.for_program(with_messages), messages=rule)
+
+
+_recent = lru_cache(maxsize=4)(_predicted)
 _with_updates = lru_cache(maxsize=8)(add_updates)  # kept, and with them their graphs: a slider rebuilds nothing
 _with_messages = lru_cache(maxsize=8)(add_messages)
 

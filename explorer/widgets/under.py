@@ -109,7 +109,7 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
         """`trace` is shown."""
         n_actions = trace.program.n_actions
         self.edit.disabled = n_actions > MOST_EDITED
-        self.edit.tooltip = _HOW if n_actions <= MOST_EDITED else f"up to {MOST_EDITED} actions; here are {n_actions:,}"
+        self.edit.tooltip = _HOW if n_actions <= MOST_EDITED else f"up to {MOST_EDITED} actions; here are more"
         if n_actions > MOST_EDITED and self.edit.value:
             self.edit.value = False
 

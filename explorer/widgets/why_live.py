@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from explorer.core import Trace
 from explorer.errors import ExplorerError
 from explorer.widgets.markup import Markup, element
+from explorer.widgets.pace import Pace
 from explorer.widgets.why import why_pieces
 
 MOST_LIVE = 10_000  # actions of a step whose causes are found while others are being timed
-_EVERY = 1.0  # seconds between two pages
-_SHARE = 0.1  # of the time, at most
 _TOO_MANY = "The run goes on. A step of {:,} actions is explained once it is over: before, that would hold the run up."
 
 
@@ -27,27 +26,28 @@ class LiveWhy:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._due = -float("inf")
-        self._took = 0.0  # seconds that the page under way has taken
+        self._pace = Pace(clock)
         self._pieces: Iterator[Markup] | None = None
+        self._page = Markup()
 
     def work(self, trace: Trace) -> Markup:
         """Do the next piece of the page, or begin one of `trace` if it is time; "" until it is complete."""
-        begun = self._clock()
-        if self._pieces is None:
-            if begun < self._due:
-                return Markup()
-            self._pieces, self._took = _pieces(trace), 0.0
+        self._page = Markup()
+        if self._pieces is None and self._pace.is_due:
+            self._pieces = _pieces(trace)
+        if self._pieces is not None:
+            self._pace.work(self._piece)
+        return self._page
+
+    def _piece(self) -> bool:
+        assert self._pieces is not None
         try:
-            page = next(self._pieces)
+            self._page = next(self._pieces)
         except ExplorerError as error:
-            page = element("p", str(error), kind="explanation")
-        now = self._clock()
-        self._took += now - begun
-        if page:
-            self._pieces, self._due = None, now + max(_EVERY, self._took / _SHARE)
-        return page
+            self._page = element("p", str(error), kind="explanation")
+        if self._page:
+            self._pieces = None
+        return bool(self._page)
 
 
 def _pieces(trace: Trace) -> Iterator[Markup]:

@@ -93,6 +93,6 @@ def test_the_longest_times_of_all_are_drawn_without_a_warning():
     try:
         assert "makespan" in repr(app)
         assert app._repr_mimebundle_()
-        assert app.timeline.predicted["duration"]["dtype"] == "float64"
+        assert app.timeline.predicted["duration"]["value"]["dtype"] == "float64"
     finally:
         app.close()

@@ -184,3 +184,14 @@ def test_a_run_that_fails_before_it_measures_leaves_the_predictions_causes(open_
     app.panel.run.click()
     until(lambda: app.panel.status.startswith("The run failed"), "the refusal")
     until(lambda: "Ranks wait 27.3%" in app.places.page, "the prediction's causes")
+
+
+def test_memory_opened_while_a_run_streams_grows_with_it(open_app):
+    app = open_app(layer=Slow, n_steps=200)
+    app.panel.run.click()
+    until(lambda: app._shown is not None and app._shown.recorder.progress > 0.01, "the run to get under way")
+    app.places.choice.value = "memory"
+    until(lambda: app.places.memory._info is not None, "the memory of what has run")
+    first = app.places.memory._info.time[-1]
+    until(lambda: app.places.memory._info.time[-1] > 1.5 * first, "the memory of what ran since")
+    assert not app.panel.stop.disabled

@@ -26,35 +26,36 @@ function drawRectangles(pen, block, scales, state, inset) {
 }
 
 function drawLetters(pen, block, scales, state, inset) {
+  const { style } = state, { others, above } = sharedLanes(state, block);
+  let font = 0; // size of the one that the pen has: telling it takes as long as drawing a letter
   eachVisible(block, scales, state, (rank, kind, first, beyond) => {
-    if (state.style.thin[kind]) return;
+    if (style.thin[kind]) return;
+    const [y, height] = scales.box(rank, false, inset);
+    inkFor(pen, style, kind);
     for (let i = first; i < beyond; i++) {
       const left = Math.max(scales.x(block.start[i]), 0);
       const right = Math.min(scales.x(block.start[i] + block.duration[i]), scales.width);
-      const [y, height] = boxOf(state, { block, i, rank, kind }, inset);
-      drawLetter(pen, state.style, block, i, kind, left, right, y, height);
+      const part = height / (others[i] + 1), size = letterSize(part), text = letterOf(style, block, i, kind, right - left, part);
+      if (!text) continue;
+      if (font !== size) pen.font = letterFont((font = size));
+      pen.fillText(text, (left + right - 1) / 2, y + (above[i] + 0.5) * part + 0.5);
     }
   });
 }
 
-// Into the middle of a bar from `left` to `right`, as much as there is room for.
-function drawLetter(pen, style, block, i, kind, left, right, y, height) {
-  const size = Math.max(9, Math.min(13, height * 0.45));
-  if (height < size) return;
-  const text = fittingText(style.letters[kind], block.micro_batch[i], (right - left - 4) / (0.62 * size));
-  if (!text) return;
-  setFont(pen, `600 ${size}px system-ui, sans-serif`);
+const letterSize = (height) => Math.max(9, Math.min(13, height * 0.45));
+const letterFont = (size) => `600 ${size}px system-ui, sans-serif`;
+
+function inkFor(pen, style, kind) {
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   pen.fillStyle = style.inks[kind];
-  pen.fillText(text, (left + right - 1) / 2, y + height / 2 + 0.5);
 }
 
-// Reading a font costs the pen more than a comparison.
-function setFont(pen, font) {
-  if (pen.ourFont === font && pen.ourFontSaid === pen.font) return;
-  pen.font = pen.ourFont = font;
-  pen.ourFontSaid = pen.font;
+// What is written on a bar of so many pixels.
+function letterOf(style, block, i, kind, width, height) {
+  const size = letterSize(height);
+  return height < size ? "" : fittingText(style.letters[kind], block.micro_batch[i], (width - 4) / (0.62 * size));
 }
 
 // "F12" where there is room for it, else "F", else nothing.

@@ -13,28 +13,33 @@ function readColumn({ dtype, data }) {
   return new ARRAYS[dtype](data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
 }
 
-// What the events of a group have in common, and those for which it is not so; or a whole column.
-function readShort(packed, offset) {
+// Where another value begins, and which; where those are differences, they add up within each group. Or a whole column.
+function readRuns(packed, offset) {
   if (packed.data) return readColumn(packed);
-  const { base, at, value } = readColumns(packed, ["base", "at", "value"]);
-  const column = new base.constructor(offset[offset.length - 1]);
-  for (let group = 0, filled = 0; group + 1 < offset.length; group++) {
-    const begin = offset[group], end = offset[group + 1];
-    if (begin === end) continue;
-    column.fill(base[filled], begin, end);
-    if (packed.step) for (let i = begin; i < end; i++) column[i] += i - begin;
-    filled += 1;
+  const column = fillRuns(readColumns(packed, ["at", "value"]), offset[offset.length - 1]);
+  if (packed.sums) addUp(column, offset);
+  if (packed.per_ms) for (let i = 0; i < column.length; i++) column[i] /= packed.per_ms;
+  return column;
+}
+
+function addUp(column, offset) {
+  for (let group = 0; group + 1 < offset.length; group++) {
+    const end = offset[group + 1];
+    for (let i = offset[group], sum = 0; i < end; i++) column[i] = sum += column[i]; // 16 bits wrap as they did in the kernel
   }
-  for (let i = 0; i < at.length; i++) column[at[i]] = value[i];
+}
+
+function fillRuns({ at, value }, n) {
+  const column = new value.constructor(n);
+  for (let run = 0; run < at.length; run++) column.fill(value[run], at[run], run + 1 < at.length ? at[run + 1] : n);
   return column;
 }
 
 function readBlock(packed) {
   if (!packed || !packed.n) return null;
-  const { offset, start } = readColumns(packed, ["offset", "start"]);
-  const names = ["duration", "wait", "stage", "micro_batch", "origin"];
-  const short = Object.fromEntries(names.map((name) => [name, readShort(packed[name], offset)]));
-  return { n: packed.n, longest: packed.longest, end: packed.end, offset, start, ...short };
+  const offset = readColumn(packed.offset), names = ["start", "duration", "wait", "stage", "micro_batch", "origin"];
+  const columns = Object.fromEntries(names.map((name) => [name, readRuns(packed[name], offset)]));
+  return { n: packed.n, longest: packed.longest, end: packed.end, offset, ...columns };
 }
 
 function readColumns(packed, names) {

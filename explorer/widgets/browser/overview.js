@@ -1,8 +1,8 @@
 // The whole run, small, below the plots; on it, what is shown above, to be moved and resized.
 
 const STRIP = 34; // pixels high
-const SETTLED = 150; // ms: the strip is drawn once the picture has come to rest, and never holds it up
-const OVERDUE = 600; // ms: nor does it lag further behind one that does not
+const SETTLED = 200; // ms: the strip is drawn once the picture has come to rest, and never holds it up
+const OVERDUE = 1200; // ms: nor does it lag further behind one that does not
 
 function stripScales(state, width) {
   const [from, to] = state.whole, lane = STRIP / state.nRanks;
@@ -17,9 +17,7 @@ function stripScales(state, width) {
 function paintStrip(canvas, state) {
   const block = shownBlock(state), width = canvas.clientWidth, ratio = window.devicePixelRatio || 1;
   if (!width || !block) return false;
-  const pen = cleanPen(canvas, { width, height: STRIP }, ratio), scales = stripScales(state, width);
-  pen.fillStyle = themeOf(state).idle;
-  pen.fillRect(0, 0, width, STRIP);
+  const pen = cleanPen(canvas, { width, height: STRIP }, ratio, themeOf(state).idle), scales = stripScales(state, width);
   drawCoverage(pen, block, scales, { ...state, raster: state.stripRaster }, ratio, 0);
   return true;
 }

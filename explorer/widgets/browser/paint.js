@@ -5,7 +5,8 @@ function paint(canvas, state, el) {
   const { pixels } = state;
   if (!pixels) return; // never seen yet
   state.scales = makeScales(state, pixels);
-  const drawn = drawPicture(cleanPen(canvas, pixels, ratio), state, ratio);
+  state.ground ??= groundOf(canvas);
+  const drawn = drawPicture(cleanPen(canvas, pixels, ratio, state.ground), state, ratio);
   el.dataset.barsDrawn = drawn.predicted;
   el.dataset.measuredDrawn = drawn.measured;
   el.dataset.gapsDrawn = drawn.gaps;
@@ -29,12 +30,22 @@ function drawPicture(pen, state, ratio) {
   return drawn;
 }
 
-function cleanPen(canvas, pixels, ratio) {
+// The colour behind a canvas. It is drawn too: the browser need not blend each of the canvas's pixels with the page's.
+function groundOf(canvas) {
+  for (let one = canvas; one; one = one.parentElement) {
+    const color = getComputedStyle(one).backgroundColor;
+    if (color.startsWith("rgb(")) return color; // others let something through
+  }
+  return "#fff";
+}
+
+function cleanPen(canvas, pixels, ratio, ground) {
   const width = Math.round(pixels.width * ratio), height = Math.round(pixels.height * ratio);
   if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
-  const pen = canvas.getContext("2d");
+  const pen = canvas.getContext("2d", { alpha: false });
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.clearRect(0, 0, pixels.width, pixels.height);
+  pen.fillStyle = ground;
+  pen.fillRect(0, 0, pixels.width, pixels.height);
   return pen;
 }
 

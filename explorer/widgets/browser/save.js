@@ -52,7 +52,7 @@ function drawSheet(pen, state, ratio) {
 
 function savePng(state, model) {
   const canvas = document.createElement("canvas"), ratio = Math.max(2, window.devicePixelRatio || 1), { width, height } = state.pixels;
-  const pen = cleanPen(canvas, { width, height: height + HEADER }, ratio);
+  const pen = cleanPen(canvas, { width, height: height + HEADER }, ratio, themeOf(state).paper);
   drawSheet(pen, state, ratio);
   canvas.toBlob((blob) => download(`${model.get("name")}.png`, blob));
 }

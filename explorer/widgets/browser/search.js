@@ -110,7 +110,11 @@ function drawFound(pen, scales, state, theme) {
     if (end < scales.from || start > scales.to) continue;
     pen.fillStyle = colors[kind];
     pen.fillRect(left, y, width, height);
-    if (!thin[kind]) drawLetter(pen, state.style, block, i, kind, left, left + width, y, height);
+    const text = thin[kind] ? "" : letterOf(state.style, block, i, kind, width, height);
+    if (!text) continue;
+    inkFor(pen, state.style, kind);
+    pen.font = letterFont(letterSize(height));
+    pen.fillText(text, left + (width - 1) / 2, y + height / 2 + 0.5);
   }
   if (wanted.microBatch !== undefined && path.length < MOST_JOINED) drawPath(pen, path, theme);
 }

@@ -134,7 +134,7 @@ function build(model, el, state, signal) {
   const reorder = addReorder(canvas, model, state, { selection, speak }, signal);
   addWheel(canvas, el, state, zoom, signal);
   followSize(canvas, state, el, signal);
-  followTheme(repaint, signal);
+  followTheme(() => { state.ground = null; repaint(); }, signal);
   return { canvas, numbers, note, legends, selection, search, save, reorder };
 }
 
@@ -158,10 +158,10 @@ function render({ model, el, signal }) {
     readFrame(model, state);
     selection.restore();
     search.look();
+    paint(canvas, state, el); // before words change: a pen that is told its font has the page's styles brought up to date
     showNumbers(numbers, model.get("numbers"));
     setText(note, model.get("note"));
     for (const [legend, entries] of legends) legend.update(entries(state));
-    paint(canvas, state, el);
     acknowledge(state.seq, model.get("view").live);
   };
   const listen = (event, react) => {
