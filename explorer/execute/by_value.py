@@ -69,6 +69,8 @@ class _Pickler(pickle.Pickler):
             return property, (value.fget, value.fset, value.fdel, value.__doc__)
         if isinstance(value, types.CellType):
             return _empty_cell, ()
+        if _is_parametrized(value):
+            return object.__new__, (type(value),), vars(value)  # with its class, which torch made for it alone
         return NotImplemented
 
 
@@ -90,6 +92,12 @@ def _is_bound(value: types.BuiltinFunctionType) -> bool:
     module: Any = sys.modules.get(value.__module__ or "")
     plain = value.__self__ is None or isinstance(value.__self__, types.ModuleType)
     return not plain and module is not None and getattr(module, value.__name__, None) is value
+
+
+def _is_parametrized(value: Any) -> bool:
+    """Whether it is a module whose class torch.nn.utils.parametrize has made, where it also forbids to pickle it."""
+    modules = getattr(value, "__dict__", {}).get("_modules")
+    return isinstance(modules, dict) and "parametrizations" in modules and not _is_found(type(value))
 
 
 @cache

@@ -73,6 +73,18 @@ def test_what_is_found_by_name_goes_by_name():
         assert there_and_back(value) is value
 
 
+def test_a_parametrized_module_goes_with_the_class_that_torch_made_for_it():
+    # torch forbids to pickle them: the class has no name to be found by
+    parametrizations = torch.nn.utils.parametrizations
+    layer = torch.nn.Sequential(
+        parametrizations.weight_norm(torch.nn.Linear(4, 4)), parametrizations.orthogonal(torch.nn.Linear(4, 4))
+    )
+    again, x = there_and_back(layer), torch.randn(2, 4)
+    assert torch.equal(again(x), layer(x))
+    assert [name for name, _ in again.named_parameters()] == [name for name, _ in layer.named_parameters()]
+    assert type(again[0]) is not type(layer[0]) and isinstance(again[0], torch.nn.Linear)
+
+
 def test_what_cannot_go_is_refused():
     with pytest.raises(
         ModelError, match=r'must be sent there; the loss cannot be: .*generator.*run backend="kernel"'
