@@ -13,11 +13,12 @@ import numpy.typing as npt
 from explorer.analysis import peak_bytes
 from explorer.core import Category, Costs, Events, Graph, Program, RankShare, Trace, graph_of
 from explorer.core.units import bytes_in_words
-from explorer.errors import ExplorerError
+from explorer.errors import ExplorerError, ScheduleError
 from explorer.schedules import REGISTRY, schedule
 from explorer.simulate import modelled_memory, simulate, time_slots
 
 _MOST_KEPT = 4096  # pairs of stage and micro-batch of a program that is kept: about half a megabyte with its graph
+_LEAST = 1e-9  # of a makespan: what saves less is as quick
 _NAN = float("nan")
 
 
@@ -142,31 +143,61 @@ def measured(graph: Graph, costs: RankShare, *, memory_limit: float | None, name
 def search_options(point: Point, costs: RankShare, memory_limit: float | None) -> dict[str, Any]:
     """What a schedule that searches is told: the costs, and what a limit leaves for activations; nothing for others.
 
+    It is told no limit where what it finds without one is as quick and fits: it would fill the memory for nothing.
+
     Raises:
         ScheduleError: if the schedule does not exist at `point`.
         CostError: if a cost has the wrong shape.
     """
-    options = REGISTRY[point.schedule].options
-    if "costs" not in options:
-        return {}
-    told: dict[str, Any] = {"costs": costs}
-    if memory_limit is None or "memory_limit" not in options:
+    told = _told(point, costs)
+    if memory_limit is None or not _takes_limit(point):
         return told
-    trace = _swept(graph_of(_build(point, **told)), costs)
-    memory = trace.memory
-    always = memory.take(memory.micro_batch < 0)
-    besides = np.bincount(always.rank, always.delta, trace.n_ranks) + peak_bytes(
-        trace, category=Category.RECEIVE_BUFFERS
-    )
-    left = float(memory_limit - besides.max(initial=0))
-    known = len(always) < len(memory) and left > 0
-    return {**told, "memory_limit": left} if known else told
+    return _within(point, told, memory_limit)[0]
+
+
+def _told(point: Point, costs: RankShare) -> dict[str, Any]:
+    return {"costs": costs} if "costs" in REGISTRY[point.schedule].options else {}
+
+
+def _takes_limit(point: Point) -> bool:
+    return {"costs", "memory_limit"} <= set(REGISTRY[point.schedule].options)
 
 
 def _best_graph(point: Point, costs: RankShare, memory_limit: float | None) -> Graph:
     """The schedule at `point`, searched with these costs where it searches."""
-    told = search_options(point, costs, memory_limit)
+    told = _told(point, costs)
+    if memory_limit is not None and _takes_limit(point):
+        return _within(point, told, memory_limit)[1]
     return graph_of(_build(point, **told)) if told else _graph(point)
+
+
+def _within(point: Point, told: dict[str, Any], memory_limit: float) -> tuple[dict[str, Any], Graph]:
+    """What a search within a limit is told, and what it finds: the quicker of what it finds with and without one."""
+    graph = graph_of(_build(point, **told))
+    trace = _swept(graph, told["costs"])
+    left = _left_for_activations(trace, memory_limit)
+    if left is None:
+        return told, graph
+    limited, fits = {**told, "memory_limit": left}, peak_bytes(trace).max(initial=0) <= memory_limit
+    try:
+        found = graph_of(_build(point, **limited))
+    except ScheduleError:
+        if fits:
+            return told, graph
+        raise
+    if fits and _swept(found, told["costs"]).makespan >= trace.makespan * (1 - _LEAST):
+        return told, graph
+    return limited, found
+
+
+def _left_for_activations(trace: Trace, memory_limit: float) -> float | None:
+    """Bytes of the limit beside what a rank always holds; None if there are none, or no activations are known."""
+    memory = trace.memory
+    always = memory.take(memory.micro_batch < 0)
+    besides = np.bincount(always.rank, always.delta, trace.n_ranks)
+    besides = besides + peak_bytes(trace, category=Category.RECEIVE_BUFFERS)
+    left = float(memory_limit - besides.max(initial=0))
+    return left if len(always) < len(memory) and left > 0 else None
 
 
 def _swept(graph: Graph, costs: RankShare) -> Trace:

@@ -76,12 +76,24 @@ def test_what_is_too_much_is_said_in_the_units_of_memory():
 
 def test_a_schedule_that_searches_uses_the_memory_that_is_left_for_activations():
     # 20 bytes of weights and gradients; five micro-batches fit below 520, four below 519
-    assert table(["zb_1p"], memory_limit=520)["peak_in_flight"]["zb_1p"] == 5
-    assert table(["zb_1p"], memory_limit=519)["peak_in_flight"]["zb_1p"] == 4
+    late = {"latency": 1.0}
+    assert table(["zb_1p"], memory_limit=520, costs=late)["peak_in_flight"]["zb_1p"] == 5
+    assert table(["zb_1p"], memory_limit=519, costs=late)["peak_in_flight"]["zb_1p"] == 4
     assert table(["zb_1p"], memory_limit=15)["legal"]["zb_1p"] == np.False_
     # and the buffers that messages are received in need room too
-    row = table(["zb_1p"], memory_limit=519 + 100, costs={"message_bytes": 50}).loc["zb_1p"]
+    row = table(["zb_1p"], memory_limit=519 + 100, costs={"message_bytes": 50, **late}).loc["zb_1p"]
     assert (row["legal"], row["peak_in_flight"]) == (np.True_, 4)
+
+
+@pytest.mark.parametrize("name", ["zb_1p", "zb_v"])
+@pytest.mark.parametrize(("n_ranks", "n_micro_batches"), [(2, 8), (4, 8), (8, 4)])
+def test_a_limit_above_what_a_search_needs_changes_nothing(name, n_ranks, n_micro_batches):
+    # it filled the memory for nothing, and ZB-V at 8 × 4 was said not to fit into what it fits into
+    free = table([name], n_ranks, n_micro_batches).loc[name]
+    for above in (0, 50, 400):
+        limited = table([name], n_ranks, n_micro_batches, memory_limit=free["peak_bytes"] + above).loc[name]
+        assert limited["legal"]
+        assert (limited["makespan"], limited["peak_bytes"]) == (free["makespan"], free["peak_bytes"])
 
 
 def test_a_program_of_ones_own_is_compared_too():
