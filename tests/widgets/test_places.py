@@ -79,7 +79,7 @@ def test_why_names_no_schedule_that_a_device_has_no_room_for():
     trace = ex.simulate(program, share.for_program(program))
     # of 100 bytes a micro-batch ZB-V holds 2P half ones, so 400, and V-Half 6 half ones
     assert re.search(r"V-Half takes \S+ s instead of 33 s", why_page(trace, share, memory_limit=350))
-    assert "zero bubble takes 25.5 s" in why_page(trace, share, memory_limit=450)
+    assert "ZB-V takes 25.5 s" in why_page(trace, share, memory_limit=450)
     assert "By simulation" not in why_page(trace, share, memory_limit=150)
 
 
