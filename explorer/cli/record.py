@@ -38,14 +38,22 @@ def run(arguments: argparse.Namespace) -> int:
             "try another --output",
             argument="output",
         )
-    if folder.exists() and not folder.is_dir():  # else the training would run for hours, unrecorded
-        raise InputError(
-            f"record writes to a folder; got {arguments.output!r}, which is a file; try another --output",
-            argument="output",
-        )
+    _check(folder, arguments.output)
     status = _run(command, surroundings(folder, os.environ))
     _tell(folder, arguments.output)
     return status if status >= 0 else _SIGNALLED - status
+
+
+def _check(folder: Path, output: str) -> None:
+    """Refuse a folder that cannot be written to: else the training would run for hours, unrecorded."""
+    above = next(one for one in (folder, *folder.parents) if os.path.exists(one))  # noqa: PTH110  raises nothing
+    if not above.is_dir():
+        came = f"{output!r}, which is a file" if above == folder else f"{output!r}, for {str(above)!r} is a file"
+    elif not os.access(above, os.W_OK | os.X_OK):
+        came = f"{output!r}, for {str(above)!r} may not be written to"
+    else:
+        return
+    raise InputError(f"record writes to a folder; got {came}; try another --output", argument="output")
 
 
 def surroundings(folder: Path, present: os._Environ[str] | dict[str, str]) -> dict[str, str]:
