@@ -11,6 +11,7 @@ import zlib
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import explorer as ex
 from explorer.core import Mark
@@ -121,9 +122,8 @@ def test_shares_of_a_pixel_column_are_what_runs_there():
 
 
 def test_png_is_what_was_drawn():
-    image = pytest.importorskip("PIL.Image")
     pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 4), np.uint8)
-    assert (np.asarray(image.open(io.BytesIO(_png(pixels)))) == pixels).all()
+    assert (np.asarray(Image.open(io.BytesIO(_png(pixels)))) == pixels).all()
 
 
 def test_a_programs_name_is_text():
