@@ -33,7 +33,8 @@ class _Lever(NamedTuple):
 def sensitivity(trace: Trace, *, less: float = 0.1) -> pd.DataFrame:
     """What the step gains if a stage, a link, a kind of action or a rank takes less: the numbers of a tornado chart.
 
-    Each is shortened in turn, and the step gone through again with everything else as it was. Of a slot that holds
+    Each is shortened in turn, and the step gone through again with everything else as it was, messages that share links
+    with others included. Of a slot that holds
     several actions each has an equal share. Of several steps the one with the median makespan is taken.
 
     Args:

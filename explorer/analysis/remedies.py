@@ -29,6 +29,9 @@ _LEAST = 1e-9  # of the makespan: a smaller gain is none
 _NOISE = 2e-3  # of a makespan that was measured: a smaller gain is none that another run would show
 
 
+Promise = Literal["exact", "bound", "estimate"]
+
+
 class Gain(NamedTuple):
     """What one remedy brings.
 
@@ -36,14 +39,15 @@ class Gain(NamedTuple):
         cause: that is removed; None: the schedule's own bubble.
         remedy: what is done, in words.
         makespan: seconds that the step then takes, or takes at least.
-        promise: "exact": the step then takes that long. "bound": it cannot take less.
+        promise: "exact": the step then takes that long. "bound": it cannot take less. "estimate": it takes that long
+            if messages on shared links take as long as before.
         rank, stage, micro_batch: of what is at fault; −1 = no single one.
     """
 
     cause: Cause | None
     remedy: str
     makespan: float
-    promise: Literal["exact", "bound"]
+    promise: Promise
     rank: int = -1
     stage: int = -1
     micro_batch: int = -1
@@ -63,15 +67,17 @@ def gains(trace: Trace) -> pd.DataFrame:
 
     These promises are exact: simulating the changed costs gives that makespan. Two are bounds, for what no single
     change removes: order, where the actions of a rank may come in any order, and the schedule's own bubble, where
-    nothing but the busiest rank's work remains; no step can gain more.
+    nothing but the busiest rank's work remains; no step can gain more. Where messages share links, how long each takes
+    depends on when the others are sent, which a remedy changes: then they are taken to take as long as before, and all
+    but bandwidth, queue and the bounds is called an estimate.
 
     Args:
         trace: any; of several steps the one with the median makespan is taken.
 
     Returns:
         cause, remedy, rank, stage, micro_batch (−1 where there is no single one), gain in seconds, share of the
-        makespan, makespan then, and promise: "exact" or "bound". What brings nothing is left out and, of a step that
-        was not simulated, what brings less than 0.2 % of it; exact promises first, the largest gain first.
+        makespan, makespan then, and promise: "exact", "bound" or "estimate". What brings nothing is left out and, of a
+        step that was not simulated, what brings less than 0.2 % of it; bounds last, the largest gain first.
 
     Raises:
         InputError: if it is no Trace, or nothing ran in it.
@@ -94,7 +100,9 @@ def gains(trace: Trace) -> pd.DataFrame:
     base = Resweep.of(step)
     before = base.makespan
     least = before * (_LEAST if trace.clock == "simulated" else _NOISE)
-    found = [gain for gain in _all(base, _durations(trace, step), trace.costs) if before - gain.makespan > least]
+    shared = trace.costs is not None and trace.costs.links is not None and bool(step.transfers.parts[:, 1].any())
+    every = _all(base, _durations(trace, step), trace.costs, shared)
+    found = [gain for gain in every if before - gain.makespan > least]
     found.sort(key=lambda gain: (gain.promise == "bound", gain.makespan))
     rows = [
         {
@@ -123,12 +131,32 @@ def _durations(trace: Trace, step: TimedStep) -> Durations:
     return durations_of(steps, trace.costs, trace.marks)[place]
 
 
-def _all(base: Resweep, durations: Durations, costs: Costs | None) -> Iterator[Gain]:
+def _all(base: Resweep, durations: Durations, costs: Costs | None, shared: bool) -> Iterator[Gain]:
+    """Every remedy; `shared`: messages share links, so that what moves one of them changes what others take."""
+    parts = base.step.transfers.parts
+    if not shared:
+        yield from _single(base, durations, costs)
+        yield from _bytes(base, parts.sum(axis=1) - parts[:, 1])
+        yield from _bounds(base)
+        return
+    for gain in _single(base, durations, costs):
+        yield gain._replace(promise="exact" if gain.cause == Cause.QUEUE else "estimate")
+    yield from _bytes(base, parts[:, 0])  # nor does anything then stand behind them
+    yield from _bounds(base.with_moving(np.arange(len(parts)), parts[:, 0] + parts[:, 1]))
+
+
+def _single(base: Resweep, durations: Durations, costs: Costs | None) -> Iterator[Gain]:
     yield from _stragglers(base, durations, costs)
     yield from _hiccups(base, durations)
     yield from _heavy_stages(base, durations)
     yield from _messages(base)
-    yield from _bounds(base)
+
+
+def _bytes(base: Resweep, left: Floats) -> Iterator[Gain]:
+    """No bytes, where each message then takes the seconds that are `left`, (n_messages,)."""
+    if (base.step.transfers.parts[:, 1] > 0).any():
+        makespan = base.with_moving(np.arange(len(left)), left).makespan
+        yield Gain(Cause.BANDWIDTH, "the bytes of messages take no time", makespan, "exact")
 
 
 def _stragglers(base: Resweep, durations: Durations, costs: Costs | None) -> Iterator[Gain]:
@@ -232,16 +260,12 @@ def _scaled(base: Resweep, nodes: npt.NDArray[np.int64], scale: Floats) -> float
 
 
 def _messages(base: Resweep) -> Iterator[Gain]:
-    """What messages, limits and the host cost."""
+    """What messages besides their bytes, limits and the host cost."""
     step = base.step
     parts = step.transfers.parts
-    every = np.arange(len(parts))
-    for column, cause, remedy in (
-        (0, Cause.LATENCY, "messages have no latency"),
-        (1, Cause.BANDWIDTH, "the bytes of messages take no time"),
-    ):
-        if (parts[:, column] > 0).any():
-            yield Gain(cause, remedy, base.with_moving(every, parts.sum(axis=1) - parts[:, column]).makespan, "exact")
+    if (parts[:, 0] > 0).any():
+        makespan = base.with_moving(np.arange(len(parts)), parts[:, 1] + parts[:, 2]).makespan
+        yield Gain(Cause.LATENCY, "messages have no latency", makespan, "exact")
     if (parts[:, 2] > 0).any() or step.network.ends_message.any():
         yield Gain(Cause.QUEUE, "no message is in the way of another", base.unhindered(), "exact")
     if (step.network.edges.role == Role.LIMIT).any():

@@ -20,7 +20,7 @@ _NAMES = tuple(cause.name.lower() for cause in Cause)
 _MOST_RANKS = 16
 _MOST_ROWS = 8
 _GAIN = "#0fa574"
-_PROMISES = {"exact": "", "bound": "at most "}
+_PROMISES = {"exact": "", "bound": "at most ", "estimate": "about "}
 _STRUCTURE = [Cause.FILL, Cause.DRAIN, Cause.UPSTREAM]  # what the schedule itself makes of equal stages
 _MUCH = 0.5  # of the idle time, from which on it is told how to make the bubble smaller
 _MOST_NAMED = 2  # that a cause names
@@ -189,7 +189,7 @@ def _remedies(step: Trace, unit: Unit) -> Markup:
         (
             one["remedy"],
             f"{_PROMISES[one['promise']]}{unit.show(one['gain'])}",
-            bar([Part(one["share"], _GAIN if one["promise"] == "exact" else CAUSE_LOOKS["fill"].color)]),
+            bar([Part(one["share"], CAUSE_LOOKS["fill"].color if one["promise"] == "bound" else _GAIN)]),
         )
         for one in found
     ]

@@ -180,3 +180,28 @@ def test_what_brings_less_than_another_run_would_show_is_told_only_of_a_simulati
     found = ex.gains(replace(trace, clock=clock))
     assert ("latency" in found["cause"].tolist()) == is_told
     assert (found["share"] >= 0.002).all() != is_told
+
+
+@pytest.mark.parametrize("sharing", ["fair", "queue"])
+@pytest.mark.parametrize("bandwidth", [1.0, 0.5, 0.2])
+def test_where_messages_share_links_only_what_cannot_move_them_is_promised(sharing, bandwidth):
+    # a straggler that is mended sends earlier, into a link that is then taken: by queues 0.2 it gains nothing at all
+    program = ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)
+    slow = ex.Costs(
+        message_bytes=1.0,
+        bandwidth=bandwidth,
+        latency=0.1,
+        links=np.zeros((4, 4), int),
+        sharing=sharing,
+        time_factor=[1, 1, 2, 1],
+    )
+    found = ex.gains(ex.simulate(program, slow)).set_index("cause")
+    exact = {"bandwidth": replace(slow, bandwidth=np.inf), "queue": replace(slow, links=None)}
+    for cause, costs in exact.items():
+        row = found.loc[cause]
+        assert row.promise == "exact"
+        assert row.makespan == pytest.approx(ex.simulate(program, costs).makespan)
+    assert set(found.loc[["straggler", "latency"]].promise) == {"estimate"}
+    best = ex.gains(ex.simulate(program, replace(slow, links=None))).set_index("cause")
+    assert found.loc["order"].makespan == pytest.approx(best.loc["order"].makespan)
+    assert set(best.loc[["straggler", "latency", "bandwidth"]].promise) == {"exact"}
