@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+_LARGE = 1e12  # from which on a power of ten is easier to read
+
 
 class Unit(NamedTuple):
     """How the numbers of an axis are shown.
@@ -19,7 +21,13 @@ class Unit(NamedTuple):
 
     def show(self, value: float) -> str:
         """`value`, in seconds or bytes, with four digits and the unit."""
-        return f"{value * self.factor:.4g} {self.name}".rstrip()
+        return f"{plain(value * self.factor)} {self.name}".rstrip()
+
+
+def plain(value: float, digits: int = 4) -> str:
+    """`value` with so many digits; one that needs more before its point has them all, and no power of ten."""
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in text and abs(value) < _LARGE else text
 
 
 _TIMES = (Unit("s", 1.0), Unit("ms", 1e3), Unit("µs", 1e6))

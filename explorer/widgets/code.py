@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import pathlib
+from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
 import anywidget
 import traitlets
 
-from explorer.core import Costs
+from explorer.core import Costs, Trace
+from explorer.errors import InputError
+from explorer.execute import READY_MODELS
+from explorer.execute.fault_words import parse_fault
 from explorer.widgets.settings import Settings
 
 _BROWSER = pathlib.Path(__file__).parent / "browser"
@@ -28,30 +33,45 @@ class Code(anywidget.AnyWidget):
     text = traitlets.Unicode("").tag(sync=True)
 
 
-def code_of(settings: Settings) -> str:
-    """Python that simulates what `settings` predict, draws it, and opens the app at the same place."""
+def code_of(settings: Settings, ran: Trace | None = None) -> str:
+    """Python that gives what is shown and draws it, and opens the app at the same place.
+
+    Args:
+        settings: of the controls.
+        ran: the run that is shown, which the code then repeats; None: what `settings` predict is simulated.
+    """
+    shown = _simulated(settings) if ran is None else _run(settings, ran)
+    begin = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    changed = {name: value for name, value in begin.items() if value != getattr(Settings, name)}
+    app = _call("ex.explore", *_named(**changed)).replace("\n", "\n# ")
+    return "\n".join(["import explorer as ex", "", *shown, "", "# or the app, as it stands here:", f"# {app}"])
+
+
+def _program(settings: Settings) -> list[str]:
     chunks = {} if settings.n_chunks is None else {"n_chunks": settings.n_chunks}
     sizes = {"n_ranks": settings.n_ranks, "n_micro_batches": settings.n_micro_batches, **chunks}
     options: dict[str, Any] = dict(settings.further())
     searched = {name: value for name, value in settings.searched() if name != "costs"}
     told = ["costs=costs", *_named(**searched)] if settings.searched() else []
-    lines = [
-        "import explorer as ex",
-        "",
-        _call("costs = ex.Costs.per_rank_share", *_costs(settings)),
+    return [
         _call("program = ex.schedule", _text(settings.schedule), *_named(**sizes, **options), *told),
         *(f"program = ex.move(program, {_text(action)}, slot={slot})" for action, slot in settings.moves),
     ]
+
+
+def _of_rank(settings: Settings) -> str:
+    return _call("costs = ex.Costs.per_rank_share", *_costs(settings, settings.share().share, _ALWAYS))
+
+
+def _simulated(settings: Settings) -> list[str]:
+    lines = [_of_rank(settings), *_program(settings)]
     if settings.update and settings.program().has_backward:
         lines.append("program = ex.add_updates(program)")
     if settings.messages != "free":
         lines.append("program = ex.add_messages(program)")
     rule = [] if settings.messages == "free" else _named(messages=settings.messages)
     lines.append(_call("trace = ex.simulate", "program", "costs.for_program(program)", *rule))
-    begin = {one.name: getattr(settings, one.name) for one in fields(settings)}
-    changed = {name: value for name, value in begin.items() if value != getattr(Settings, name)}
-    app = _call("ex.explore", *_named(**changed)).replace("\n", "\n# ")
-    return "\n".join([*lines, *_drawn(settings), "", "# or the app, as it stands here:", f"# {app}"])
+    return [*lines, *_drawn(settings)]
 
 
 def _drawn(settings: Settings) -> list[str]:
@@ -68,12 +88,42 @@ def _drawn(settings: Settings) -> list[str]:
     ]
 
 
-def _costs(settings: Settings) -> list[str]:
-    share, usual = settings.share().share, Costs()
+def _run(settings: Settings, ran: Trace) -> list[str]:
+    """The run that `ran` is of, again, beside what is predicted of its own medians."""
+    program = [*([_of_rank(settings)] if settings.searched() else []), *_program(settings)]
+    in_kernel = ran.clock == "virtual"
+    further: dict[str, Any] = {"n_steps": settings.n_steps, "backend": "kernel" if in_kernel else "processes"}
+    links, faults = _costs(settings, settings.links()) if in_kernel else [], _faults(ran)
+    given = [
+        *_named(**further),
+        *([f"links=ex.Costs({', '.join(links)})"] if links else []),
+        *([f"faults=[{', '.join(faults)}]"] if faults else []),
+    ]
+    sizes = {"n_stages": "program.n_stages", "n_micro_batches": settings.n_micro_batches}
+    if settings.model in READY_MODELS:
+        made = _call("model = ex.ready_model", _text(settings.model), *(f"{name}={of}" for name, of in sizes.items()))
+        model = ["model.layers", "model.batch", "loss=model.loss", "optimizer=model.optimizer"]
+    else:
+        made, model = "# model, batch and loss as you gave them to the app", ["model", "batch", "loss=loss"]
+    both = 'ex.compare(run.predicted, run.trace, names=["predicted", "measured"])'
+    return [*program, made, _call("run = ex.execute", "program", *model, *given), both]
+
+
+def _faults(ran: Trace) -> list[str]:
+    found = []
+    for text in dict.fromkeys(mark.text for mark in ran.marks):
+        with contextlib.suppress(InputError):  # a mark may tell of something else
+            found.append(f"ex.{parse_fault(text)!r}")
+    return found
+
+
+def _costs(settings: Settings, share: Costs, always: Collection[str] = ()) -> list[str]:
+    """The arguments of `share` that are not the usual ones, or always told."""
+    usual = Costs()
     shown: dict[str, Any] = {
         one.name: getattr(share, one.name)
         for one in fields(Costs)
-        if one.name != "links" and (one.name in _ALWAYS or getattr(share, one.name) != getattr(usual, one.name))
+        if one.name != "links" and (one.name in always or getattr(share, one.name) != getattr(usual, one.name))
     }
     nodes = f"links=ex.node_links({settings.n_ranks}, ranks_per_node={settings.ranks_per_node})"
     return [*_named(**shown), *([nodes] if settings.ranks_per_node else [])]

@@ -304,7 +304,7 @@ class Explorer(ipywidgets.VBox):  # type: ignore[misc]
             said = numbers(predicted.step(0), run.trace, run.losses, parity(run))
             self._show_run(predicted, run.trace, said)
         elif isinstance(error, RunStopped):
-            self.panel.tell(f"Stopped at {job.recorder.progress:.0%} · {origin_of(job)}. {_FAINT}")
+            self.panel.tell(f"Stopped at {job.recorder.progress:.0%} of all steps · {origin_of(job)}. {_FAINT}")
             self._show_until_now(job)
         elif error is not None:
             self._show_until_now(job)

@@ -8,11 +8,10 @@ from typing import NamedTuple
 from explorer.analysis import peak_bytes
 from explorer.core import Kind, Trace
 from explorer.core.metrics import step_seconds
-from explorer.figures.units import Unit, bytes_unit, time_unit
+from explorer.figures.units import Unit, bytes_unit, plain, time_unit
 from explorer.widgets.reference import Against
 
 _MOST_RANKS = 8
-_COMPARED = ("makespan", "bubble ratio", "peak in flight")
 
 
 class Number(NamedTuple):
@@ -38,14 +37,14 @@ def numbers(
         measured: the run's trace of at least one whole step, or None.
         losses: one a step.
         parity: a sentence, or "".
-        against: what makespan, bubble ratio and peak are shown as a difference from, where there is no run.
+        against: what measures are shown as a difference from, where there is no run.
     """
     traces = [predicted] if measured is None else [predicted, measured]
     unit = time_unit(predicted.makespan, "wall")  # the controls, too, are in seconds
 
     def both(name: str, of: str, say: Callable[[Trace], str]) -> Number:
         values = [say(trace) for trace in traces]
-        if against is not None and measured is None and name in _COMPARED:
+        if against is not None and measured is None:
             return _difference(Number(name, values, of), say(against.trace), against, predicted, unit)
         words = ("predicted", "measured")
         return Number(
@@ -63,7 +62,7 @@ def numbers(
         Number("events", [f"{len(predicted.events):,}"], "a step"),
     ]
     if losses:
-        said = " → ".join(f"{loss:.4g}" for loss in _ends(losses))
+        said = " → ".join(_ends([f"{loss:.4g}" for loss in losses]))
         shown.append(Number("loss", [said], f"of {len(losses)} step{'s' if len(losses) > 1 else ''}"))
     if parity:
         shown.append(Number("same as one process", [parity], "worst relative difference"))
@@ -88,13 +87,13 @@ def _peak_memory(traces: Sequence[Trace], against: Against | None) -> list[Numbe
         return []
     peaks = [peak_bytes(trace) for trace in traces]
     unit = bytes_unit(max(float(peak.max(initial=0)) for peak in peaks))
-    texts = [_few([f"{held * unit.factor:.3g}" for held in peak.tolist()]) for peak in peaks]
+    texts = [_few([plain(held * unit.factor, 3) for held in peak.tolist()]) for peak in peaks]
     if len(texts) > 1:
         return [Number("peak memory", [f"{texts[0]} predicted", f"{texts[1]} measured"], f"{unit.name}, by rank")]
     now = Number("peak memory", texts, f"{unit.name}, by rank")
     if against is None or not len(against.trace.memory):
         return [now]
-    before = _few([f"{held * unit.factor:.3g}" for held in peak_bytes(against.trace).tolist()])
+    before = _few([plain(held * unit.factor, 3) for held in peak_bytes(against.trace).tolist()])
     return [_difference(now, before, against, traces[0], unit)]
 
 
@@ -106,7 +105,7 @@ def _with_optimizer(predicted: Trace, unit: Unit) -> list[Number]:
 
 
 def _idle(trace: Trace, unit: Unit) -> str:
-    return _few([f"{idle * unit.factor:.3g}" for idle in trace.idle_per_rank.tolist()])
+    return _few([plain(idle * unit.factor, 3) for idle in trace.idle_per_rank.tolist()])
 
 
 def _few(values: Sequence[object]) -> str:
@@ -124,7 +123,7 @@ def _chunk_unit(trace: Trace) -> str:
     return "micro-batches, by rank" if chunks == 1 else "micro-batches × stages, by rank"
 
 
-def _ends(losses: Sequence[float]) -> list[float]:
-    """The losses, or the first two and the last two of many."""
-    most = 4
-    return list(losses) if len(losses) <= most else [*losses[:2], *losses[-2:]]
+def _ends(losses: Sequence[str]) -> list[str]:
+    """The losses, or the first two and the last two of many with dots between."""
+    most = 5
+    return list(losses) if len(losses) <= most else [*losses[:2], "…", *losses[-2:]]

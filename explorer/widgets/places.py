@@ -221,7 +221,7 @@ class Places(ipywidgets.VBox):  # type: ignore[misc]
         page = Markup()
         try:
             if place == CODE:
-                self._code.text = code_of(settings)
+                self._code.text = code_of(settings, None if trace.clock == "simulated" else trace)
             elif place == COMPARE:
                 measured = measured_share(*of)
                 show(self.basis, measured is not None)

@@ -125,7 +125,7 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
             else:
                 self._keep(moved, moved.done[-1].rank, moved.done[-1].words)
         except ExplorerError as error:
-            self._say(str(error), refused=True)
+            self._refuse(str(error), where_tried=True)
 
     def _keep(self, edits: Edits, rank: int, words: str) -> None:
         """Show the order of these edits, if what it would do can be told.
@@ -201,7 +201,7 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
             try:
                 then()
             except InputError as error:
-                self._say(str(error), refused=True)
+                self._refuse(str(error))
 
         return lambda _button: self._app.act(tried)
 
@@ -238,10 +238,16 @@ class Under(ipywidgets.VBox):  # type: ignore[misc]
             show(button, on or editing.can_undo or editing.can_redo)
         for part in (self.name, self.save):
             show(part, bool(editing.done))
+        self.undo.description = "Undo" if editing.done or not editing.can_undo else "Back to the edited order"
         moves = {0: "", 1: ": 1 move"}.get(editing.done, f": {editing.done} moves")
         self.edit.description = f"Edit order{moves}"
 
-    def _say(self, text: str, *, refused: bool = False) -> None:
-        self._said.value, self._refused.value = ("", html.escape(text)) if refused else (html.escape(text), "")
+    def _say(self, text: str) -> None:
+        self._said.value, self._refused.value = html.escape(text), ""
         if text and text != _HOW:
-            self._app.picture.timeline.send({"edited": text, "refused": refused})
+            self._app.picture.timeline.send({"edited": text, "refused": False})
+
+    def _refuse(self, text: str, *, where_tried: bool = False) -> None:
+        """Why not; also in the picture, where a bar was let go."""
+        self._said.value, self._refused.value = "", html.escape(text)
+        self._app.picture.timeline.send({"edited": text, "refused": where_tried})

@@ -185,11 +185,12 @@ def _remedies(step: Trace, unit: Unit) -> Markup:
     found: list[dict[Any, Any]] = gains(step).head(_MOST_ROWS).to_dict("records")
     if not found:
         return element("p", "No rank waits for anything that could be removed: only less work makes the step shorter.")
+    most = max(one["gain"] for one in found)
     rows = [
         (
             one["remedy"],
             f"{_PROMISES[one['promise']]}{unit.show(one['gain'])}",
-            bar([Part(one["share"], CAUSE_LOOKS["fill"].color if one["promise"] == "bound" else _GAIN)]),
+            bar([Part(one["gain"] / most, CAUSE_LOOKS["fill"].color if one["promise"] == "bound" else _GAIN)]),
         )
         for one in found
     ]

@@ -68,4 +68,10 @@ def test_a_bar_is_dragged_refused_and_put_back(lab: Lab) -> None:
     app.page.keyboard.press("Control+z")
     app.page.keyboard.press("Control+Shift+z")
     said(app, "0F4 moved before 0B0 on rank 0: makespan")
+
+    verdict = app.page.locator(".pipeline-verdict")
+    hand.drag(0, 110, 15)
+    verdict.get_by_text("0B0 cannot stand before").wait_for()
+    app.enter("Micro-batches", 9)  # another picture
+    verdict.wait_for(state="hidden")
     assert app.complaints == []

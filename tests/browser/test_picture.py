@@ -31,8 +31,13 @@ def test_arrows_walk_from_bar_to_bar(show):
 def test_n_goes_from_one_idle_interval_to_the_next(show):
     shown = show(simulated())
     assert shown.keys("n").startswith("idle on rank 0 for 6 ms")  # (P − 1)(F + B) = 9 ms of fill and drain,
+    card = shown.page.locator(".pipeline-card")
+    assert card.inner_text() == "idle on rank 0 for 6 ms"
     assert shown.keys("n").startswith("idle on rank 0 for 1 ms")  # a millisecond before each of the last three B
+    assert card.inner_text() == "idle on rank 0 for 1 ms"
     assert shown.keys("N").startswith("idle on rank 0 for 6 ms")
+    shown.keys("Enter")
+    assert not card.is_visible()
     start, end = shown.range()
     shown.keys("z")
     assert shown.range() == pytest.approx((3.7, 10.3))
@@ -45,6 +50,8 @@ def test_question_mark_lists_the_keys(show):
     shown = show(simulated())
     shown.keys("?")
     assert "next, previous idle interval" in shown.page.locator(".pipeline-help").inner_text()
+    boxes = [one.bounding_box() for one in shown.page.locator(".pipeline-help span").all()]
+    assert all(key["x"] + key["width"] < words["x"] for key, words in zip(boxes[::2], boxes[1::2], strict=True))
     shown.keys("Escape")
     assert not shown.page.locator(".pipeline-help").is_visible()
 

@@ -42,7 +42,7 @@ def test_the_group_listens_on_loopback_alone():
 def test_a_profiler_of_the_user_still_sees_each_action(listens):
     model = ex.ready_model("mlp", n_stages=2, n_micro_batches=2)
     program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=2)
-    listener = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+    listener = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True)  # 2.12 warns
     with listener if listens else contextlib.nullcontext():
         ex.execute(program, model.layers, model.batch, loss=model.loss, n_steps=1)
     assert schedules.record_function is torch.profiler.record_function

@@ -157,6 +157,29 @@ def test_the_code_gives_what_is_shown(settings):
     assert np.array_equal(found["trace"].events.start, predicted.events.start)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(n_ranks=2, n_micro_batches=2, n_steps=2, latency=0.002),
+        # what is predicted has messages and an optimizer that a run brings by itself
+        Settings(n_ranks=2, n_micro_batches=4, schedule="zb_v", n_chunks=2, messages="buffered", update=0.01),
+    ],
+)
+def test_the_code_of_a_run_runs_it_again(settings):
+    ran = settings.predict().trace
+    marks = [Mark(step=step, rank=1, time=0.0, text="slow rank=1 factor=2") for step in (0, 1)]
+    found = {}
+    exec(code_of(settings, replace(ran, clock="virtual", marks=tuple(marks))), found)  # noqa: S102  our own
+    run = found["run"]
+    assert run.parity
+    assert len(run.losses) == settings.n_steps
+    assert str(run.trace.program) == str(settings.predict().program)
+    assert {mark.text for mark in run.trace.marks} == {"slow rank=1 factor=2"}
+    if settings.latency:
+        sends = run.trace.events.take(run.trace.events.stream == ex.core.Stream.SEND)
+        assert np.allclose(sends.end - sends.start, settings.latency)
+
+
 def test_the_codes_app_stands_where_this_one_does():
     settings = Settings(schedule="zb_v", n_chunks=2, jitter=0.1, bandwidth=math.inf, latency=0.002, options="")
     app = code_of(settings).partition("# or the app, as it stands here:\n")[2].replace("# ", "")

@@ -9,7 +9,7 @@ const KEYS = [
   ["n N", "next, previous idle interval of the rank"],
   ["z", "zoom to what is selected"],
   ["/", "find a micro-batch"],
-  ["Enter", "details of the selected bar"],
+  ["Enter", "details of the selected bar or idle interval"],
   ["Esc", "close, then unselect, then end the search"],
   ["Alt ← →", "while the order is edited: move the selected bar on its rank"],
   ["Ctrl Z, Ctrl Shift Z", "undo, redo what was edited"],
@@ -18,14 +18,9 @@ const KEYS = [
 ];
 
 function makeHelp() {
-  const help = element("dl", "pipeline-help");
+  const help = element("div", "pipeline-help"); // JupyterLab has rules of its own for lists
   help.hidden = true;
-  for (const [keys, what] of KEYS) {
-    const term = document.createElement("dt"), meaning = document.createElement("dd");
-    term.textContent = keys;
-    meaning.textContent = what;
-    help.append(term, meaning);
-  }
+  for (const words of KEYS.flat()) help.append(Object.assign(element("span", ""), { textContent: words }));
   return help;
 }
 
@@ -68,7 +63,9 @@ function addKeyboard(canvas, state, { zoom, selection, search, card, help }, sig
     const region = nextIdle(state, by);
     if (!region) return;
     const why = gapText(state, region.ranks[0], region.from);
-    selection.choose(region, `idle on rank ${region.ranks[0]} for ${inMs(region.to - region.from)}. ${why}`);
+    const words = `idle on rank ${region.ranks[0]} for ${inMs(region.to - region.from)}`;
+    selection.choose(region, `${words}. ${why}`);
+    card.tell(region, why ? `${words}\n${why}` : words);
     zoom.reveal(region.from, region.to);
   };
   const closer = () => {
@@ -98,22 +95,28 @@ function addKeyboard(canvas, state, { zoom, selection, search, card, help }, sig
   return { toggleHelp };
 }
 
-// Details of the selected bar, beside it.
+// Details of the selected bar, or of the idle interval that was gone to, beside it.
 function makeCard(canvas, state) {
   const card = element("div", "pipeline-tooltip pipeline-card");
   canvas.after(card);
-  let open = false;
+  let open = false, idle = null;
+  const subject = () => {
+    const { picked, region } = state;
+    if (picked) return { text: describeMarked(state, picked), start: picked.block.start[picked.i], rank: picked.rank };
+    return idle && idle.region === region ? { text: idle.text, start: region.from, rank: region.ranks[0] } : null;
+  };
   const place = () => {
-    const { picked, scales } = state;
-    if (!picked || !scales) open = false;
+    const { scales } = state, about = scales && subject();
+    open &&= Boolean(about);
     card.style.display = open ? "block" : "none";
     if (!open) return;
-    card.textContent = describeMarked(state, picked);
-    const x = scales.lanes.left + Math.min(Math.max(scales.x(picked.block.start[picked.i]), 0), scales.width - card.offsetWidth);
-    Object.assign(card.style, { left: `${x}px`, top: `${scales.lanes.top + (picked.rank + 1) * scales.lane + 4}px` });
+    card.textContent = about.text;
+    const x = scales.lanes.left + Math.max(Math.min(Math.max(scales.x(about.start), 0), scales.width - card.offsetWidth), 0);
+    Object.assign(card.style, { left: `${x}px`, top: `${scales.lanes.top + (about.rank + 1) * scales.lane + 4}px` });
   };
   return {
     place,
+    tell: (region, text) => { idle = { region, text }; open = true; place(); },
     toggle: () => { open = !open; place(); },
     close: () => { const was = open; open = false; place(); return was; },
   };

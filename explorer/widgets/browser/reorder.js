@@ -31,7 +31,7 @@ function makeGhost(canvas, state) {
   return { show, hide: () => [ghost, mark].forEach((one) => { one.style.display = "none"; }) };
 }
 
-// Why a move was refused, where it was tried; until the next thing the reader does.
+// Why a move was refused, where it was tried; until the next thing the reader does, or another picture.
 function makeVerdict(canvas, state) {
   const box = element("div", "pipeline-tooltip pipeline-verdict");
   canvas.after(box);
@@ -87,8 +87,9 @@ function addReorder(canvas, model, state, { selection, speak }, signal) {
     if (edited === undefined) return;
     speak(edited);
     if (refused && tried && state.scales) verdict.show(edited, tried);
+    tried = null;
   };
-  return { receive };
+  return { receive, rest: verdict.hide };
 }
 
 // The hand on a bar while the order is edited; elsewhere, and with Shift, it does what it always does.

@@ -156,6 +156,7 @@ function render({ model, el, signal }) {
   const show = () => {
     state.seq = model.get("seq");
     readFrame(model, state);
+    reorder.rest();
     selection.restore();
     search.look();
     paint(canvas, state, el); // before words change: a pen that is told its font has the page's styles brought up to date
