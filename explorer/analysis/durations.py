@@ -61,7 +61,7 @@ def durations_of(steps: Sequence[TimedStep], costs: Costs | None, marks: Iterabl
     ]
     said = np.ones(n_ranks)
     if costs is not None:
-        factor = np.broadcast_to(np.asarray(costs.time_factor, float), n_ranks)
+        factor = costs.rank_factors(program)
         said = np.maximum(factor / np.sort(factor)[(n_ranks - 1) // 2], 1.0)
     usual = _over_steps(medians) if len(steps) >= _ENOUGH else None
     found = []

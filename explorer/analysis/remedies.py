@@ -182,7 +182,7 @@ def _by_costs(base: Resweep, rank: int, factor: float, costs: Costs | None) -> F
     by_costs = costs.slot_seconds(network.program)[slot]
     if not np.allclose(by_costs, base.seconds[computes], rtol=_LEAST, atol=0.0):
         return None
-    factors = np.broadcast_to(np.asarray(costs.time_factor, float), network.program.n_ranks).copy()
+    factors = costs.rank_factors(network.program).copy()
     factors[rank] /= factor
     seconds = base.seconds.copy()
     seconds[computes] = replace(costs, time_factor=factors).slot_seconds(network.program)[slot]

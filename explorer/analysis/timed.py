@@ -197,13 +197,13 @@ def _times(events: Events, rows: npt.NDArray[np.int64], node: Ints, n_nodes: int
 
 
 def _with_messages(step: TimedStep, trace: Trace, slot: npt.NDArray[np.int64]) -> TimedStep:
-    """The step on the network of the rule by which its messages met, which a trace does not say.
+    """The step on the network of the rule by which its messages met; of a trace that does not say, one that fits.
 
-    It is the first that explains every start; a trace that none explains is taken as one whose messages hold up no
+    That is the first that explains every start; a trace that none explains is taken as one whose messages hold up no
     rank, and what that leaves open is told as the host's.
     """
     closest, error = step, np.inf
-    for rule in (None, *MESSAGE_RULES):
+    for rule in dict.fromkeys((trace.messages, None, *MESSAGE_RULES)):
         network = network_of(trace.program, rule)
         if network is None:
             continue

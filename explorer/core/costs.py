@@ -148,6 +148,10 @@ class Costs:
         whole = (program.n_stages, program.n_micro_batches, program.n_segments)
         return tuple(n if place < max(depth, 1) else 1 for place, n in enumerate(whole))
 
+    def rank_factors(self, program: Program) -> Floats:
+        """(n_ranks,) how many times as long everything takes on each rank: `time_factor`."""
+        return self._by_rank("time_factor", program)
+
     def slot_seconds(self, program: Program) -> Floats:
         """(n_slots,) seconds each slot takes: the sum of its actions, or `overlap` for an F with a backward."""
         actions = self.action_seconds(program)

@@ -14,6 +14,7 @@ from explorer.core.clocks import ClockOffset
 from explorer.core.costs import Costs
 from explorer.core.events import Events, MemoryChanges
 from explorer.core.marks import Mark
+from explorer.core.meetings import MessageRule
 from explorer.core.program import Program
 from explorer.core.trace_checks import check_tables
 from explorer.errors import InputError
@@ -42,6 +43,8 @@ class Trace:
         clock_offsets: of each rank, where their clocks are not one: what was taken off `start` and `end`, and how
             surely it is known; None where they are one.
         marks: what else is to be said of single moments, such as faults that were put there.
+        messages: by which rule its sends and receives met, where that was said; None: they were on their way as soon as
+            they were sent, or nobody knows.
     """
 
     events: Events
@@ -52,6 +55,7 @@ class Trace:
     version: int = FORMAT_VERSION
     clock_offsets: tuple[ClockOffset, ...] | None = None
     marks: tuple[Mark, ...] = ()
+    messages: MessageRule | None = None
 
     def __post_init__(self) -> None:
         """Refuse times that no clock shows, and ranks that the program has not: every measure would be nonsense.
@@ -99,6 +103,7 @@ class Trace:
             self.version,
             self.clock_offsets,
             tuple(mark for mark in self.marks if mark.step == number),
+            self.messages,
         )
 
     @property

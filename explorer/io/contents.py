@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import stat
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -47,7 +48,9 @@ def read_text(file: Path, *, largest: int, advice: str) -> str:
         InputError: if it is not there, too large, no text, or broken.
     """
     try:
-        _check_size(file, file.stat().st_size, largest, advice)
+        about = file.stat()
+        _check_ordinary(file, about.st_mode)
+        _check_size(file, about.st_size, largest, advice)
         return _bytes(file, largest, advice).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(
@@ -65,6 +68,20 @@ def read_text(file: Path, *, largest: int, advice: str) -> str:
         raise InputError(
             f"a file must be there to be read; got {str(file)!r} ({reason}); try another path", argument="path"
         ) from error
+
+
+def _check_ordinary(file: Path, mode: int) -> None:
+    """Refuse what is no file with an end: a pipe may never give anything, and a device gives for ever.
+
+    Raises:
+        InputError: by its mode, as `os.stat` gives it.
+    """
+    if not stat.S_ISREG(mode):
+        raise InputError(
+            f"what is loaded is an ordinary file; got {str(file)!r}, which is a pipe, a device or the like; copy what "
+            "it gives into a file",
+            argument="path",
+        )
 
 
 def _bytes(file: Path, largest: int, advice: str) -> bytes:

@@ -4,6 +4,7 @@
     version         of this form
     clock           as in Trace; clock_offsets: [seconds, low, high] of each rank, or null
     marks           [step, rank, time, text] of each; may be missing
+    messages        the rule by which sends and receives met, or null; may be missing
     codes           what the numbers in kind, stream, origin and category stand for
     program         its numbers and columns, by the names they have in Program
     costs           by the names they have in Costs, or null
@@ -22,7 +23,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from explorer.core import Category, Costs, Events, Kind, MemoryChanges, Origin, Placement, Program, Stream, Trace, Waits
+from explorer.core import (
+    MESSAGE_RULES,
+    Category,
+    Costs,
+    Events,
+    Kind,
+    MemoryChanges,
+    Origin,
+    Placement,
+    Program,
+    Stream,
+    Trace,
+    Waits,
+)
 from explorer.core.clocks import ClockOffset
 from explorer.errors import CostError, InputError
 from explorer.io.columns import as_list, as_plain, from_plain, read_column, read_whole, unlike
@@ -45,6 +59,7 @@ def to_document(trace: Trace) -> dict[str, Any]:
         "clock": trace.clock,
         "clock_offsets": None if offsets is None else [list(one) for one in offsets],
         "marks": [list(mark) for mark in trace.marks],
+        "messages": trace.messages,
         "codes": {name: [code.name for code in codes] for name, codes in _CODES.items()},
         "program": {
             "name": program.name,
@@ -107,6 +122,9 @@ def from_document(document: object) -> Trace:
     clock = whole.get("clock")
     if not isinstance(clock, str) or len(clock) > _LONGEST:
         raise unlike("clock", "a short text", clock)
+    messages = whole.get("messages")
+    if messages is not None and messages not in MESSAGE_RULES:
+        raise unlike("messages", f"one of {', '.join(MESSAGE_RULES)}, or null", messages)
     codes = _codes(whole.get("codes"))
     program = _program(_mapping(whole.get("program"), "program"), codes)
     return Trace(
@@ -117,6 +135,7 @@ def from_document(document: object) -> Trace:
         clock,
         clock_offsets=_offsets(whole.get("clock_offsets"), program.n_ranks),
         marks=read_marks(whole.get("marks", []), program.n_ranks),
+        messages=messages,
     )
 
 

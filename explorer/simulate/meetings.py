@@ -41,7 +41,7 @@ def trace_of_meetings(program: Program, costs: Costs, rule: MessageRule, solve: 
     meetings = _kept(program, rule)
     times = _times(meetings, _solved(meetings, costs, solve))
     memory = modelled_memory(meetings.links, costs, times.start, times.end)
-    return Trace(_lay_out(meetings, costs, times), program, memory, costs)
+    return Trace(_lay_out(meetings, costs, times), program, memory, costs, messages=rule)
 
 
 @lru_cache(maxsize=4)

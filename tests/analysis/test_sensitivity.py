@@ -112,6 +112,25 @@ def test_messages_that_hold_nobody_up_gain_what_the_rule_costs(rule):
     assert trace.makespan - gain_of(trace, "queue") == pytest.approx(ex.simulate(program, costs).makespan)
 
 
+@pytest.mark.parametrize("rule", ["ordered", "two_streams"])
+@pytest.mark.parametrize("latency", [0.5, 1.0])
+def test_the_rule_that_was_simulated_holds_though_another_gives_the_same_times(rule, latency):
+    # while rank 0 is slow nobody stands at a message; once it is not, each receive waits for the one before
+    program = ex.add_messages(ex.schedule("forward_only", n_ranks=2, n_micro_batches=4))
+    costs = ex.Costs(latency=latency, time_factor=[3, 1])
+    trace = ex.simulate(program, costs, messages=rule)
+    quick = ex.simulate(program, ex.Costs(latency=latency), messages=rule).makespan
+    assert quick == 1 + 4 * (latency + 1)
+    assert trace.makespan - gain_of(trace, "straggler") == pytest.approx(quick)
+
+
+def test_costs_of_another_size_are_refused_in_a_sentence():
+    trace = ex.simulate(ex.schedule("1f1b", n_ranks=2, n_micro_batches=2))
+    for factor in ([], [1.0, 2.0, 3.0]):
+        with pytest.raises(ex.CostError, match=r"time_factor is a number or \(2,\), by rank; got shape"):
+            ex.idle_summary(replace(trace, costs=ex.Costs(time_factor=factor)))
+
+
 def test_a_shared_link_gains_what_it_would_without_sharing():
     program = ex.schedule("1f1b", n_ranks=4, n_micro_batches=8)
     alone = ex.Costs(bandwidth=50, message_bytes=100)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import warnings
 from pathlib import Path
 
@@ -211,6 +212,14 @@ def test_load_refuses_what_is_no_order(tmp_path: Path, path: str, message: str) 
     (tmp_path / "bytes.csv").write_bytes(b"\x80\x04\xff")
     with pytest.raises(InputError, match=message):
         ex.load(tmp_path / path)
+
+
+def test_what_has_no_end_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")  # nobody will ever write into it
+    (tmp_path / "endless.json").symlink_to("/dev/zero")
+    for name in ("pipe.csv", "endless.json"):
+        with pytest.raises(InputError, match=rf"an ordinary file; got '.*{name}', which is a pipe, a device"):
+            ex.load(tmp_path / name)
 
 
 @pytest.mark.parametrize(

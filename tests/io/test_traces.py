@@ -30,6 +30,7 @@ def same(one: ex.Trace, other: ex.Trace) -> None:
     same_columns(one.events, other.events)
     same_columns(one.memory, other.memory)
     assert (one.clock, one.version, one.clock_offsets) == (other.clock, other.version, other.clock_offsets)
+    assert one.messages == other.messages
     for field in dataclasses.fields(ex.Program):
         left, right = getattr(one.program, field.name), getattr(other.program, field.name)
         if field.name == "placement":
@@ -89,6 +90,15 @@ def test_a_program_with_waits_capacities_and_without_events_comes_back(file):
     program = ex.schedule("forward_only", n_ranks=2, n_micro_batches=2).with_waits(("1F0", "0F1", 0.5))
     program = dataclasses.replace(program, capacities=np.array([1]), weight_versions=np.array([2, 1]))
     trace = ex.Trace(ex.Events.of(step=()), program)
+    ex.save(trace, file)
+    same(ex.load(file), trace)
+
+
+@pytest.mark.parametrize("rule", ["buffered", "ordered"])
+def test_the_rule_of_its_messages_comes_back(file, rule):
+    program = ex.add_messages(ex.schedule("gpipe", n_ranks=2, n_micro_batches=4))
+    trace = ex.simulate(program, ex.Costs(latency=0.5), messages=rule)
+    assert trace.messages == trace.step(0).messages == rule
     ex.save(trace, file)
     same(ex.load(file), trace)
 
@@ -225,6 +235,7 @@ def changed(trace: ex.Trace, folder: Path, *keys: str, to: object) -> Path:
         (("costs", "delays"), {"0X0": 1}, "in delays"),
         (("clock_offsets",), [[0, 0, 0]], "three numbers a rank"),
         (("clock",), 5, "clock is a short text; got 5"),
+        (("messages",), ["ordered"], "messages is one of rendezvous, .*, or null; got "),
     ],
 )
 def test_a_trace_in_which_something_cannot_be_is_refused_with_its_name(tmp_path, keys, to, message):
