@@ -12,6 +12,7 @@ What is overridden guards a trap of theirs:
 - a stage's received input stays until the next step: here it is let go when its backward is over;
 - I detaches a stage's output in place, which fails where a stage ends with a view, as Flatten gives it: there the
   output is replaced by an alias that is none;
+- W goes on from what I has led to the inputs, and leaves out what no input led to: here it has that too;
 - torch 2.12 counts the gradient of a weight that one stage uses twice more than once in W: here it does not.
 """
 
@@ -30,6 +31,7 @@ from torch import nn
 
 from explorer.core import Action, Kind
 from explorer.errors import EngineError, RunError
+from explorer.execute.unled import Unled, backward_of, unled
 
 _SCHEDULES = "torch.distributed.pipelining.schedules"
 _STAGE = "torch.distributed.pipelining.stage"
@@ -116,6 +118,7 @@ class Stage(_Base):  # type: ignore[misc]
         super().__init__(module, index, n_stages, device, input_args=inputs, output_args=outputs)
         self._watch = watch
         self._computes_loss = computes_loss
+        self._unled: dict[int, Unled] = {}  # by micro-batch, between I and W
 
     def forward_one_chunk(
         self, fwd_chunk_id: int, args: Any, kwargs: Any = None, save_forward_output: bool = True
@@ -153,18 +156,28 @@ class Stage(_Base):  # type: ignore[misc]
         kind = Kind.B if full_backward else Kind.I
         self._watch.begin(kind, self.stage_index, bwd_chunk_id)
         if not full_backward:
-            outputs, inputs = self.fwd_cache[bwd_chunk_id]
-            self.fwd_cache[bwd_chunk_id] = tuple(map(_detachable, outputs)), inputs
+            self._prepare_input_backward(bwd_chunk_id, loss)
         super().backward_one_chunk(bwd_chunk_id, loss, full_backward, last_backward)
         if full_backward:
             self._let_go(bwd_chunk_id)
         del loss
         self._watch.end(kind, self.stage_index, bwd_chunk_id, [] if full_backward else self._kept(bwd_chunk_id))
 
+    def _prepare_input_backward(self, micro_batch: int, loss: Any) -> None:
+        """Have I meet outputs that it can detach in place, and keep for W what I does not pass."""
+        outputs, inputs = self.fwd_cache[micro_batch]
+        outputs = tuple(map(_detachable, outputs))
+        if not self.is_first:
+            found = self._unled[micro_batch] = unled((loss,) if self.is_last else outputs, inputs)
+            if found and self.is_last:  # W then goes through the loss, which has saved them
+                outputs = tuple(output.detach() for output in outputs)
+        self.fwd_cache[micro_batch] = outputs, inputs
+
     def backward_weight_one_chunk(self, bwd_chunk_id: int, last_backward: bool = False) -> None:
         """Torch's own, between begin and end."""
         self._watch.begin(Kind.W, self.stage_index, bwd_chunk_id)
-        _, groups, *_ = self.backward_state.get(bwd_chunk_id) or ((), ())
+        _, groups, _, grads = self.backward_state.get(bwd_chunk_id) or ((), (), (), None)
+        backward_of(self._unled.pop(bwd_chunk_id, {}), grads, list(self.submod.parameters()))  # torch frees the graph
         # stage 0 has its whole backward in W
         with _counted_once(groups or ()) if self.stage_index and not _COUNTS_ONCE else contextlib.nullcontext():
             super().backward_weight_one_chunk(bwd_chunk_id, last_backward)

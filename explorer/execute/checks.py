@@ -243,11 +243,12 @@ def count_labels(targets: Sequence[torch.Tensor] | None) -> int:
 
 
 def check_loss(loss: Loss, output: Any, target: torch.Tensor, *, trains: bool) -> None:
-    """Refuse a loss that gives no scalar, or one nothing can be learnt from.
+    """Refuse a loss that gives no scalar, one nothing can be learnt from, or one with parameters of its own.
 
     Raises:
         ModelError: saying what it gave.
     """
+    ways_in = {one.grad_fn for one in _tensors_of(output) if one.grad_fn is not None}  # it may work in place
     try:
         value = loss(output, target)
     except Exception as error:
@@ -270,6 +271,36 @@ def check_loss(loss: Loss, output: Any, target: torch.Tensor, *, trains: bool) -
             "gradient; check requires_grad and that nothing is detached",
             argument="loss",
         )
+    foreign = _parameters_besides(value, ways_in, _tensors_of(output)) if trains else []
+    if foreign:
+        raise ModelError(
+            "a loss is of outputs and targets alone, since a run trains a copy of the model; got one that depends on "
+            f"{len(foreign)} parameter{'s' if len(foreign) > 1 else ''} besides, the first of shape "
+            f"{tuple(foreign[0].shape)}; let the last layer have what is to be trained, and the optimizer what is to "
+            "be kept small, as weight_decay",
+            argument="loss",
+        )
+
+
+def _parameters_besides(value: torch.Tensor, ways_in: set[Any], outputs: Values) -> list[torch.Tensor]:
+    """Leaves that `value` depends on by another way than through the model's outputs."""
+    found, seen = [], set(ways_in)
+    ahead = [value.grad_fn] if value.grad_fn is not None else []
+    while ahead:
+        node = ahead.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)
+        if leaf is not None and not any(leaf is output for output in outputs):
+            found.append(leaf)
+        ahead += [before for before, _ in node.next_functions if before is not None]
+    return found
+
+
+def _tensors_of(output: Any) -> Values:
+    several = output if isinstance(output, (tuple, list)) else (output,)
+    return tuple(one for one in several if isinstance(one, torch.Tensor))
 
 
 def _inputs_and_targets(batch: Any) -> tuple[Values, torch.Tensor | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from torch import nn
@@ -242,6 +244,25 @@ def test_a_forward_patched_upon_a_layer_is_refused_for_it_would_reach_the_caller
     batch = torch.ones(4, 4), torch.zeros(4, 4)
     with pytest.raises(ModelError, match="the module 1 has one of its own; give it a class"):
         ex.execute(program, [nn.Linear(4, 4), Doubled()], batch, loss=nn.functional.mse_loss)
+
+
+@pytest.mark.parametrize("of", ["the model", "a head"])
+def test_a_loss_with_parameters_is_refused_for_a_run_trains_a_copy(program, batch, of):
+    # they would get no update, or the copy not theirs, and the reference would not tell: it has the same loss
+    layers, head = [nn.Linear(8, 8), nn.Linear(8, 8)], nn.Linear(8, 8)
+    held = layers[0] if of == "the model" else head
+
+    def loss(output, target):
+        return nn.functional.mse_loss(output, target) + 0.1 * held.weight.pow(2).sum()
+
+    for function in (ex.execute, ex.preflight):
+        said = r"depends on 1 parameter besides, the first of shape \(8, 8\); .* weight_decay"
+        if function is ex.execute:
+            with pytest.raises(ModelError, match=said):
+                function(program, layers, batch, loss=loss)
+        else:
+            assert re.search(said, " ".join(repr(function(program, layers, batch, loss=loss)).split()))
+    assert held.weight.grad is None
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import NamedTuple
 
 import pytest
@@ -175,3 +176,49 @@ def test_a_stage_may_end_with_a_view(name, backend):
     batch = torch.randn(8, 8, 8), torch.randn(8, 8, 8)
     run = ex.execute(program, [Turned() for _ in range(program.n_stages)], batch, loss=MSE, backend=backend)
     assert run.parity, repr(run.parity)
+
+
+class Beside(nn.Linear):
+    """Hands on what it is given and what it is, both of which depend on its weight."""
+
+    def forward(self, x):
+        own = 2 * self.weight
+        return x @ own.T, own
+
+
+class Both(nn.Linear):
+    def forward(self, both):
+        x, own = both
+        return super().forward(x) + own.mean(dim=0)
+
+
+@pytest.mark.parametrize("backend", ["kernel", pytest.param("processes", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["zb_h1", "zb_v"])
+@pytest.mark.parametrize("model", ["frozen", "without weights", "beside"])
+def test_w_finds_weights_that_no_input_leads_to(model, name, backend):
+    # torch's W goes on from what its I has passed on the way to the inputs, and leaves the rest out
+    program = ex.schedule(name, n_ranks=2, n_micro_batches=4)
+    layers = [nn.Linear(8, 8) for _ in range(program.n_stages)]
+    if model == "frozen":
+        layers[0].requires_grad_(False)
+    elif model == "without weights":
+        layers[0] = nn.Tanh()
+    else:
+        layers[-2:] = [Beside(8, 8), Both(8, 8)]
+    batch = torch.randn(8, 8), torch.randn(8, 8)
+    run = ex.execute(program, layers, batch, loss=MSE, backend=backend, n_steps=2, optimizer=_sgd)
+    assert run.parity, repr(run.parity)
+    one = copy.deepcopy(nn.ModuleList(layers))
+    output = batch[0]
+    for layer in one:
+        output = layer(output)
+    MSE(output, batch[1]).backward()
+    first = ex.execute(program, layers, batch, loss=MSE, backend=backend)
+    for number, layer in enumerate(one):
+        for part, weight in layer.named_parameters():
+            if weight.grad is not None:
+                assert torch.allclose(first.gradients[f"{number}.{part}"], weight.grad, atol=1e-6), f"{number}.{part}"
+
+
+def _sgd(parameters):
+    return torch.optim.SGD(parameters, lr=0.1)

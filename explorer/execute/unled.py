@@ -1,0 +1,53 @@
+"""Outputs of a stage that no input leads to, of which a backward in two parts would have no weights' gradients.
+
+Torch's I goes from all outputs to the inputs, and its W from where that has passed on to the weights. What it does not
+pass on its way has no gradient then: all of a stage behind frozen ones, or an output made of weights alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+
+Unled = Mapping[int, GradientEdge]
+
+
+def unled(outputs: Sequence[Any], inputs: Sequence[Any]) -> Unled:
+    """Place → edge of each of the `outputs` that has a gradient, and not because of any of the `inputs`."""
+    ends = {get_gradient_edge(one).node for one in inputs if _learns(one)}
+    learning = {place: get_gradient_edge(one) for place, one in enumerate(outputs) if _learns(one)}
+    return {place: edge for place, edge in learning.items() if not _reaches(edge.node, ends)}
+
+
+def backward_of(found: Unled, gradients: Sequence[torch.Tensor | None] | None, weights: Sequence[torch.Tensor]) -> None:
+    """Add to the gradients of `weights` what comes from these outputs, whose own are `gradients`; None: of a loss."""
+    given = {place: None if gradients is None else gradients[place] for place in found}
+    known = [place for place in found if gradients is None or given[place] is not None]
+    learning = [weight for weight in weights if weight.requires_grad]
+    if not known or not learning:
+        return
+    of = [found[place] for place in known]
+    added = torch.autograd.grad(of, learning, [given[place] for place in known], retain_graph=True, allow_unused=True)
+    for weight, gradient in zip(learning, added, strict=True):
+        if gradient is not None:
+            weight.grad = gradient if weight.grad is None else weight.grad + gradient
+
+
+def _learns(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+def _reaches(node: Any, ends: set[Any]) -> bool:
+    """Whether one of the `ends` lies on a way from `node`."""
+    ahead, seen = [node], {node}
+    while ahead and ends:
+        one = ahead.pop()
+        if one in ends:
+            return True
+        fresh = {before for before, _ in one.next_functions if before is not None} - seen
+        seen |= fresh
+        ahead += fresh
+    return False
