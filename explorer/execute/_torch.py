@@ -31,7 +31,7 @@ from torch import nn
 
 from explorer.core import Action, Kind
 from explorer.errors import EngineError, RunError
-from explorer.execute.unled import Unled, backward_of, unled
+from explorer.execute.split_backward import Unled, backward_of, counted_once, detachable, unled
 
 _SCHEDULES = "torch.distributed.pipelining.schedules"
 _STAGE = "torch.distributed.pipelining.stage"
@@ -94,7 +94,7 @@ class Watch(Protocol):
 
 _parts = probe()
 _schedules: Any = importlib.import_module(_SCHEDULES)
-_COUNTS_ONCE = torch.__version__ >= "2.13"  # a version of torch's, which compares by its numbers
+BEFORE_2_13 = torch.__version__ < "2.13"  # a version of torch's, which compares by its numbers
 _Base: Any = _parts["PipelineStage"]
 _Runtime: Any = _parts["_PipelineScheduleRuntime"]
 
@@ -166,7 +166,7 @@ class Stage(_Base):  # type: ignore[misc]
     def _prepare_input_backward(self, micro_batch: int, loss: Any) -> None:
         """Have I meet outputs that it can detach in place, and keep for W what I does not pass."""
         outputs, inputs = self.fwd_cache[micro_batch]
-        outputs = tuple(map(_detachable, outputs))
+        outputs = tuple(map(detachable, outputs))
         if not self.is_first:
             found = self._unled[micro_batch] = unled((loss,) if self.is_last else outputs, inputs)
             if found and self.is_last:  # W then goes through the loss, which has saved them
@@ -179,7 +179,7 @@ class Stage(_Base):  # type: ignore[misc]
         _, groups, _, grads = self.backward_state.get(bwd_chunk_id) or ((), (), (), None)
         backward_of(self._unled.pop(bwd_chunk_id, {}), grads, list(self.submod.parameters()))  # torch frees the graph
         # stage 0 has its whole backward in W
-        with _counted_once(groups or ()) if self.stage_index and not _COUNTS_ONCE else contextlib.nullcontext():
+        with counted_once(groups or ()) if self.stage_index and BEFORE_2_13 else contextlib.nullcontext():
             super().backward_weight_one_chunk(bwd_chunk_id, last_backward)
         self._let_go(bwd_chunk_id)
         self._watch.end(Kind.W, self.stage_index, bwd_chunk_id)
@@ -245,24 +245,6 @@ class Engine(_Runtime):  # type: ignore[misc]
         self._pending.clear()
 
 
-class _Alias(torch.autograd.Function):
-    """The same numbers in the same place, and for autograd no view."""
-
-    @staticmethod
-    def forward(ctx: Any, value: torch.Tensor) -> torch.Tensor:
-        return value.detach()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
-        return gradients[0]
-
-
-def _detachable(value: Any) -> Any:
-    """`value`, or an alias of it where it is a view, which cannot be detached in place."""
-    is_view = isinstance(value, torch.Tensor) and value.requires_grad and value._is_view()
-    return _Alias.apply(value) if is_view else value  # type: ignore[no-untyped-call]
-
-
 @contextlib.contextmanager
 def _unmarked() -> Iterator[None]:
     """Within it, torch marks no action for its profiler, unless one listens: marks take some 0.5 % of a step."""
@@ -275,22 +257,6 @@ def _unmarked() -> Iterator[None]:
         yield
     finally:
         _schedules.record_function = marked
-
-
-@contextlib.contextmanager
-def _counted_once(groups: Sequence[dict[str, Any]]) -> Iterator[None]:
-    """Within it, what I has kept for an operation is not led on to an earlier one, which has its own.
-
-    Args:
-        groups: of weights, with the operations that use them and the gradients that I has kept for each.
-    """
-    with contextlib.ExitStack() as hooks:
-        for group in groups:
-            used_by = group.get("intermediates") or ()
-            for operation, kept in zip(used_by, group.get("grads") or (), strict=False):
-                if len(used_by) > 1:
-                    hooks.callback(operation.register_prehook(lambda _, kept=kept: kept).remove)
-        yield
 
 
 @contextlib.contextmanager

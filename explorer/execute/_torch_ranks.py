@@ -17,7 +17,7 @@ import torch
 
 from explorer.core import Action, Kind
 from explorer.errors import EngineError
-from explorer.execute._torch import Engine, Stage, _on_loopback, _parts, _schedules
+from explorer.execute._torch import BEFORE_2_13, Engine, Stage, _on_loopback, _parts, _schedules
 from explorer.execute.held_back import HeldBack
 
 LOOPBACK = "127.0.0.1"
@@ -194,10 +194,24 @@ class RankStage(Stage):
     def get_bwd_send_ops(self, bwd_chunk_id: int) -> Any:
         """Torch's own, named, and as they can be sent."""
         self._courier.name(Kind.SEND_B, self.stage_index, bwd_chunk_id)
+        if BEFORE_2_13 and not self.is_first:
+            self._send_as_received(bwd_chunk_id)
         ops = super().get_bwd_send_ops(bwd_chunk_id)
         for op in ops:
             op.tensor = op.tensor.contiguous()
         return ops
+
+    def _send_as_received(self, micro_batch: int) -> None:
+        """Where no gradient came out, send zeros, and none of what needs none: so the other end expects it."""
+        if self.grad_send_info is None:
+            to = self._create_grad_send_info(self.args_recv_info[0])
+            self.grad_send_info = [
+                one if like.requires_grad else None for one, like in zip(to, self._like, strict=True)
+            ]
+        grads = zip(self.bwd_cache[micro_batch], self._like, strict=True)
+        self.bwd_cache[micro_batch] = tuple(
+            torch.zeros_like(like) if grad is None and like.requires_grad else grad for grad, like in grads
+        )
 
 
 def _laid_out(tensors: Iterable[torch.Tensor]) -> tuple[torch.Tensor, ...]:

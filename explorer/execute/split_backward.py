@@ -1,4 +1,4 @@
-"""Outputs of a stage that no input leads to, of which a backward in two parts would have no weights' gradients.
+"""A stage's backward in two parts, I and W, where torch's own leaves something out or fails.
 
 Torch's I goes from all outputs to the inputs, and its W from where that has passed on to the weights. What it does not
 pass on its way has no gradient then: all of a stage behind frozen ones, or an output made of weights alone.
@@ -6,7 +6,8 @@ pass on its way has no gradient then: all of a stage behind frozen ones, or an o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -51,3 +52,37 @@ def _reaches(node: Any, ends: set[Any]) -> bool:
         seen |= fresh
         ahead += fresh
     return False
+
+
+class _Alias(torch.autograd.Function):
+    """The same numbers in the same place, and for autograd no view."""
+
+    @staticmethod
+    def forward(ctx: Any, value: torch.Tensor) -> torch.Tensor:
+        return value.detach()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+        return gradients[0]
+
+
+def detachable(value: Any) -> Any:
+    """`value`, or an alias of it where it is a view, which cannot be detached in place."""
+    is_view = isinstance(value, torch.Tensor) and value.requires_grad and value._is_view()  # noqa: SLF001
+    return _Alias.apply(value) if is_view else value  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def counted_once(groups: Sequence[dict[str, Any]]) -> Iterator[None]:
+    """Within it, what I has kept for an operation is not led on to an earlier one, which has its own.
+
+    Args:
+        groups: of weights, with the operations that use them and the gradients that I has kept for each.
+    """
+    with contextlib.ExitStack() as hooks:
+        for group in groups:
+            used_by = group.get("intermediates") or ()
+            for operation, kept in zip(used_by, group.get("grads") or (), strict=False):
+                if len(used_by) > 1:
+                    hooks.callback(operation.register_prehook(lambda _, kept=kept: kept).remove)
+        yield
