@@ -204,6 +204,7 @@ class RankStage(Stage):
     def _send_as_received(self, micro_batch: int) -> None:
         """Where no gradient came out, send zeros, and none of what needs none: so the other end expects it."""
         if self.grad_send_info is None:
+            self.grad_send_info: list[int | None]
             to = self._create_grad_send_info(self.args_recv_info[0])
             self.grad_send_info = [
                 one if like.requires_grad else None for one, like in zip(to, self._like, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,7 +18,7 @@ from explorer.errors import ExplorerError, ScheduleError
 from explorer.schedules import REGISTRY, schedule
 from explorer.simulate import modelled_memory, simulate, time_slots
 
-_MOST_KEPT = 4096  # pairs of stage and micro-batch of a program that is kept: about half a megabyte with its graph
+_SMALL = 4096  # pairs of stage and micro-batch of a program that may be kept: with its graph half a megabyte
 _LEAST = 1e-9  # of a makespan: what saves less is as quick
 _NAN = float("nan")
 
@@ -141,53 +142,56 @@ def measured(graph: Graph, costs: RankShare, *, memory_limit: float | None, name
 
 
 def search_options(point: Point, costs: RankShare, memory_limit: float | None) -> dict[str, Any]:
-    """What a schedule that searches is told: the costs, and what a limit leaves for activations; nothing for others.
+    """What a schedule that searches is told, so that it finds the quickest order that fits; nothing for others.
 
-    It is told no limit where what it finds without one is as quick and fits: it would fill the memory for nothing.
+    It is told the costs, and what a limit leaves for activations. A search is greedy, and may do better told less: no
+    limit where it fits without one, which it would fill for nothing, or no costs.
 
     Raises:
         ScheduleError: if the schedule does not exist at `point`.
         CostError: if a cost has the wrong shape.
     """
-    told = _told(point, costs)
-    if memory_limit is None or not _takes_limit(point):
-        return told
-    return _within(point, told, memory_limit)[0]
-
-
-def _told(point: Point, costs: RankShare) -> dict[str, Any]:
-    return {"costs": costs} if "costs" in REGISTRY[point.schedule].options else {}
-
-
-def _takes_limit(point: Point) -> bool:
-    return {"costs", "memory_limit"} <= set(REGISTRY[point.schedule].options)
+    return _search(point, costs, memory_limit).told if "costs" in REGISTRY[point.schedule].options else {}
 
 
 def _best_graph(point: Point, costs: RankShare, memory_limit: float | None) -> Graph:
     """The schedule at `point`, searched with these costs where it searches."""
-    told = _told(point, costs)
-    if memory_limit is not None and _takes_limit(point):
-        return _within(point, told, memory_limit)[1]
-    return graph_of(_build(point, **told)) if told else _graph(point)
+    searches = "costs" in REGISTRY[point.schedule].options
+    return _search(point, costs, memory_limit).graph if searches else _graph(point)
 
 
-def _within(point: Point, told: dict[str, Any], memory_limit: float) -> tuple[dict[str, Any], Graph]:
-    """What a search within a limit is told, and what it finds: the quicker of what it finds with and without one."""
+class _Found(NamedTuple):
+    """What a search was told, what it found, and what that comes to."""
+
+    told: dict[str, Any]
+    graph: Graph
+    trace: Trace
+
+
+def _search(point: Point, costs: RankShare, memory_limit: float | None) -> _Found:
+    """The quickest of what is found with costs, without, and within the limit; of those that fit, if any does."""
+    best = _found(point, costs, {"costs": costs})
+    others: list[dict[str, Any]] = [{}] if _is_small(point) else []
+    left = None if memory_limit is None else _left_for_activations(best.trace, memory_limit)
+    if left is not None and "memory_limit" in REGISTRY[point.schedule].options:
+        others.append({"costs": costs, "memory_limit": left})
+    for told in others:
+        with contextlib.suppress(ScheduleError):  # within so little it may find nothing
+            other = _found(point, costs, told)
+            if _is_better(other.trace, best.trace, memory_limit):
+                best = other
+    return best
+
+
+def _found(point: Point, costs: RankShare, told: dict[str, Any]) -> _Found:
     graph = graph_of(_build(point, **told))
-    trace = _swept(graph, told["costs"])
-    left = _left_for_activations(trace, memory_limit)
-    if left is None:
-        return told, graph
-    limited, fits = {**told, "memory_limit": left}, peak_bytes(trace).max(initial=0) <= memory_limit
-    try:
-        found = graph_of(_build(point, **limited))
-    except ScheduleError:
-        if fits:
-            return told, graph
-        raise
-    if fits and _swept(found, told["costs"]).makespan >= trace.makespan * (1 - _LEAST):
-        return told, graph
-    return limited, found
+    return _Found(told, graph, _swept(graph, costs))
+
+
+def _is_better(other: Trace, best: Trace, memory_limit: float | None) -> bool:
+    """Whether `other` fits where `best` does not, or both do or do not and it is quicker."""
+    fits = [memory_limit is None or peak_bytes(one).max(initial=0) <= memory_limit for one in (other, best)]
+    return fits[0] if fits[0] != fits[1] else other.makespan < best.makespan * (1 - _LEAST)
 
 
 def _left_for_activations(trace: Trace, memory_limit: float) -> float | None:
@@ -226,9 +230,12 @@ def _build(point: Point, **options: Any) -> Program:
 
 def _graph(point: Point) -> Graph:
     """The graph at a point; small ones are kept, so that moving a cost slider sweeps them again and no more."""
+    return _kept(point, REGISTRY[point.schedule].build) if _is_small(point) else graph_of(_build(point))
+
+
+def _is_small(point: Point) -> bool:
     size = point.n_ranks * point.n_micro_batches * (point.n_chunks or 1)
-    small = isinstance(size, int) and 0 < size <= _MOST_KEPT
-    return _kept(point, REGISTRY[point.schedule].build) if small else graph_of(_build(point))
+    return isinstance(size, int) and 0 < size <= _SMALL
 
 
 @lru_cache(maxsize=512)

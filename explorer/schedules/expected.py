@@ -15,7 +15,7 @@ from explorer.errors import ScheduleError
 Floats = npt.NDArray[np.float64]
 
 _PARTS = (Kind.F, Kind.I, Kind.W)
-_BY_LINK = ("latency", "bandwidth")
+_NO_MEANS = ("latency", "bandwidth", "links")  # from rank to rank
 
 
 class Expected(NamedTuple):
@@ -50,8 +50,8 @@ def expect(costs: Costs | RankShare | None, placement: Placement) -> Expected:
         )
     program = _one_micro_batch(placement)
     if isinstance(costs, RankShare):
-        costs = costs.for_program(program)
-    costs = _mean_over_micro_batches(costs)
+        costs = replace(costs, share=_typical(costs.share)).for_program(program)
+    costs = _typical(costs)
     seconds = np.zeros((len(Kind), n))
     seconds[program.kind, program.stage] = costs.action_seconds(program)
     there, back = (_message_seconds(program, costs, message) for message in (FORWARD_MESSAGE, BACKWARD_MESSAGE))
@@ -69,14 +69,16 @@ def _one_micro_batch(placement: Placement) -> Program:
     return Program.from_columns("one micro-batch", placement, 1, orders)
 
 
-def _mean_over_micro_batches(costs: Costs) -> Costs:
+def _typical(costs: Costs) -> Costs:
+    """Of all micro-batches the mean, and nothing that befalls one action or message alone."""
     means = {}
     for field in fields(costs):
         value = getattr(costs, field.name)
-        if value is not None and field.name not in _BY_LINK and np.ndim(value) >= 2:
+        if value is not None and field.name not in _NO_MEANS and np.ndim(value) >= 2:
             by_stage = np.asarray(value, np.float64)
             means[field.name] = by_stage.reshape(len(by_stage), -1).mean(axis=1)
-    return replace(costs, **means)
+    factor = float(np.asarray(costs.micro_batch_factor, np.float64).mean())
+    return replace(costs, **means, micro_batch_factor=factor, links=None, delays={}, message_delays={})
 
 
 def _message_seconds(program: Program, costs: Costs, message: int) -> Floats:

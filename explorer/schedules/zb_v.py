@@ -55,6 +55,8 @@ def zb_v(
     seconds, message, held = by_leg(expect(costs, Placement.v_shaped(n_ranks)))
     limit = check_limit(memory_limit, 2 * n_ranks * float(held.max()))
     found = search(seconds, message, held, limit, n_micro_batches)
+    if found is None:  # greedy by uneven costs it may run into a dead end, which even ones do not have
+        found = search(np.ones_like(seconds), np.zeros_like(message), held, limit, n_micro_batches)
     if found is None:
         raise refuse_limit("zb_v", limit, 2 * n_ranks * float(held.max()))
     return program_of_legs("zb_v", list(found), n_micro_batches)

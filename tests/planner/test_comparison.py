@@ -124,3 +124,27 @@ def test_chunks_are_for_those_that_allow_them():
 def test_what_cannot_be_compared_is_refused(schedules, options, message):
     with pytest.raises(ex.ExplorerError, match=message):
         ex.comparison(schedules, **{"n_ranks": 4, "n_micro_batches": 8, **options})
+
+
+UNEVEN = {
+    "micro_batch_factor": [1.0] * 7 + [2.0],
+    "links": ex.node_links(4, ranks_per_node=2),
+    "delays": {"0F1": 1.0},
+    "message_delays": {"1F2": 0.5},
+    "forward": [1.0, 1.5, 1.0, 1.0],
+    "time_factor": [1.0, 1.0, 1.0, 2.0],
+}
+
+
+@pytest.mark.parametrize("name", ["zb_1p", "zb_2p", "zb_v"])
+@pytest.mark.parametrize("cost", UNEVEN)
+@pytest.mark.parametrize("limit", [None, 1000])
+def test_a_search_takes_every_cost_and_does_no_worse_than_told_none(name, cost, limit):
+    costs = {cost: UNEVEN[cost], "bandwidth": 1e3, "message_bytes": 10}
+    found = table([name], memory_limit=limit, costs=costs).loc[name]
+    assert found["legal"], found["reason"]
+    share = ex.Costs.per_rank_share(**{"forward": 1.0, "backward": 2.0, "activation_bytes": 100, **costs})
+    program = ex.schedule(name, n_ranks=4, n_micro_batches=8)
+    assert found["makespan"] <= ex.simulate(program, share.for_program(program)).makespan * (1 + 1e-9)
+    program = ex.schedule(name, n_ranks=4, n_micro_batches=8, costs=share)  # nor does it refuse them by itself
+    assert program.n_actions == ex.schedule(name, n_ranks=4, n_micro_batches=8).n_actions

@@ -292,7 +292,7 @@ def test_compare_puts_first_what_fits_and_says_what_does_not():
     assert f"Of what fits into the 8 GiB of a device {title_of(names[0])} is the fastest" in said
     # V-Half holds 6 half activations at 4 ranks, so 3 + 4 in all; ZB-H1 holds 4 + 4 as 1F1B
     tight = text(compared(replace(settings, memory_limit=7 * GIB))[0])
-    assert "V-Half is the fastest; faster, but too much for it: Interleaved zero bubble, DualPipe." in tight
+    assert "V-Half is the fastest; faster, but too much for it: ZB-V, Interleaved zero bubble, DualPipe." in tight
     assert "None fits into the 1 GiB of a device; " in text(
         compared(Settings(activation_bytes=GIB, parameter_bytes=GIB, memory_limit=GIB))[0]
     )
