@@ -21,6 +21,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
+import os
+import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -94,6 +96,7 @@ class Watch(Protocol):
 
 _parts = probe()
 _schedules: Any = importlib.import_module(_SCHEDULES)
+_INTERFACE, _LOOPBACKS = "GLOO_SOCKET_IFNAME", ("lo", "lo0")
 BEFORE_2_13 = torch.__version__ < "2.13"  # a version of torch's, which compares by its numbers
 _Base: Any = _parts["PipelineStage"]
 _Runtime: Any = _parts["_PipelineScheduleRuntime"]
@@ -273,8 +276,8 @@ def one_rank_group() -> Iterator[None]:
             f"({distributed.get_backend()}, {distributed.get_world_size()} ranks); run before it is made or after "
             "torch.distributed.destroy_process_group()"
         )
-    with _on_loopback() as options, _excepthook_kept():
-        distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1, pg_options=options)
+    with on_loopback(), _excepthook_kept():
+        distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
         try:
             yield
         finally:
@@ -304,13 +307,18 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _on_loopback() -> Iterator[Any]:
-    """Options by which gloo listens on this machine's loopback alone; None where torch has no such options."""
-    gloo: Any = getattr(torch.distributed, "ProcessGroupGloo", None)
-    options = getattr(gloo, "_Options", None)
-    if options is None:
-        yield None
-        return
-    made = options()
-    made._devices = [gloo.create_device(hostname="127.0.0.1")]
-    yield made
+def on_loopback() -> Iterator[None]:
+    """Within it, gloo listens on this machine's loopback alone.
+
+    Else it does where this machine's name leads to, or where the environment says. Torch hands it no options.
+    """
+    loopback = next((name for _, name in socket.if_nameindex() if name in _LOOPBACKS), None)
+    before = os.environ.get(_INTERFACE)
+    if loopback is not None:
+        os.environ[_INTERFACE] = loopback
+    try:
+        yield
+    finally:
+        os.environ.pop(_INTERFACE, None)
+        if before is not None:
+            os.environ[_INTERFACE] = before

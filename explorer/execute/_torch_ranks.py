@@ -17,7 +17,7 @@ import torch
 
 from explorer.core import Action, Kind
 from explorer.errors import EngineError
-from explorer.execute._torch import BEFORE_2_13, Engine, Stage, _on_loopback, _parts, _schedules
+from explorer.execute._torch import BEFORE_2_13, Engine, Stage, _parts, _schedules, on_loopback
 from explorer.execute.held_back import HeldBack
 
 LOOPBACK = "127.0.0.1"
@@ -283,12 +283,8 @@ class Ranks:
                 LOOPBACK, port, None, self._rank == 0, limit, wait_for_workers=False, **own
             )
         store = distributed.PrefixStore(str(number), self._store)
-        with _on_loopback() if backend == "gloo" else contextlib.nullcontext() as options:
-            if options is not None:
-                options._timeout = limit  # noqa: SLF001  options given, torch ignores the argument
-            distributed.init_process_group(
-                backend, store=store, rank=self._rank, world_size=n_ranks, timeout=limit, pg_options=options
-            )
+        with on_loopback():
+            distributed.init_process_group(backend, store=store, rank=self._rank, world_size=n_ranks, timeout=limit)
         self._number = number
 
 

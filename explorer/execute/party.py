@@ -19,7 +19,7 @@ import torch
 
 from explorer import errors
 from explorer.errors import ExplorerError, InputError, RunError
-from explorer.execute._torch import _on_loopback
+from explorer.execute._torch import on_loopback
 from explorer.execute.clocks import default_store
 from explorer.execute.devices import backend_of, whereabouts
 from explorer.execute.exchange import FIRST, shared
@@ -214,15 +214,11 @@ def _meet(backend: str, limit: timedelta) -> None:
     distributed: Any = torch.distributed
     # where all meet on the loopback, nothing listens elsewhere
     here = os.environ["MASTER_ADDR"] in _LOOPBACK and backend == "gloo"
-    with together(), _on_loopback() if here else contextlib.nullcontext() as options:
-        if options is not None:
-            options._timeout = limit  # noqa: SLF001  options given, torch ignores the argument
+    with together(), on_loopback() if here else contextlib.nullcontext():
         store, rank, n_ranks = next(distributed.rendezvous("env://", timeout=limit))
         store.set_timeout(limit)
         named = distributed.PrefixStore(f"explorer_groups/{store.add(f'explorer_groups/{rank}', 1)}", store)
-        distributed.init_process_group(
-            backend, store=named, rank=rank, world_size=n_ranks, timeout=limit, pg_options=options
-        )
+        distributed.init_process_group(backend, store=named, rank=rank, world_size=n_ranks, timeout=limit)
 
 
 def _closed(error: Exception) -> tuple[Any, ...]:
