@@ -40,7 +40,7 @@ def calibrate(
     n = warm_up.n_micro_batches
     probe = Probe()
     session = Session(warm_up, np.arange(warm_up.n_slots), bench, Hooks([probe, _Pulse(hooks)]), warms_up=program)
-    buffers = {buffer: buffer.detach().clone() for stage in bench.model.stages for buffer in stage.buffers()}
+    buffers = {buffer: buffer.detach().clone() for buffer in bench.buffers()}
     try:
         session.step(0, [inputs] * n, None if target is None else [target] * n)
     finally:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -282,6 +283,19 @@ def check_loss(loss: Loss, output: Any, target: torch.Tensor, *, trains: bool) -
         )
 
 
+_AnyLoss = TypeVar("_AnyLoss")
+
+
+def own_copy(loss: _AnyLoss) -> _AnyLoss:
+    """A loss that is a module, of its own: it may count or average what it sees, and the caller's sees nothing."""
+    if not isinstance(loss, torch.nn.Module):
+        return loss
+    try:
+        return copy.deepcopy(loss)
+    except Exception:  # noqa: BLE001  what it holds cannot be copied; then it is as it was
+        return loss
+
+
 def _parameters_besides(value: torch.Tensor, ways_in: set[Any], outputs: Values) -> list[torch.Tensor]:
     """Leaves that `value` depends on by another way than through the model's outputs."""
     found, seen = [], set(ways_in)
@@ -331,7 +345,8 @@ def _other_axis(inputs: Values, size: int) -> str:
 
 
 def _parts(tensor: torch.Tensor, n: int) -> list[torch.Tensor]:
-    return [part.detach().clone() for part in torch.tensor_split(tensor.detach(), n)]
+    with torch.inference_mode(mode=False):  # what it makes knows of no writes
+        return [part.detach().clone() for part in torch.tensor_split(tensor.detach(), n)]
 
 
 def _shape(value: Any) -> str:

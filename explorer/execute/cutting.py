@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from explorer.errors import ModelError
@@ -67,21 +68,14 @@ def _copy(model: Any) -> nn.Module:
             raise ModelError(
                 f"a list of layers holds nn.Modules; got {what}; wrap it in an nn.Module", argument="model"
             )
-        return nn.Sequential(*copy.deepcopy(list(model)))
+        return nn.Sequential(*_copied(list(model), "the list"))
     if not isinstance(model, nn.Module):
         raise ModelError(
             f"a model is a list of layers, an nn.Sequential, or any nn.Module with split_points; got "
             f"{type(model).__name__}; give one of these",
             argument="model",
         )
-    try:
-        made = copy.deepcopy(model)
-    except Exception as error:
-        raise ModelError(
-            f"a run works on a copy of the model; {type(model).__name__} cannot be copied: "
-            f"{first_line(error)}; give it a __deepcopy__",
-            argument="model",
-        ) from error
+    made = _copied(model, type(model).__name__)
     if not isinstance(made, nn.Module):
         raise ModelError(
             f"a run works on a copy of the model; a copy of {type(model).__name__} is {type(made).__name__}; mend its "
@@ -91,15 +85,37 @@ def _copy(model: Any) -> nn.Module:
     return made
 
 
+def _copied(model: Any, called: str) -> Any:
+    try:
+        return copy.deepcopy(model)
+    except Exception as error:
+        raise ModelError(
+            f"a run works on a copy of the model; {called} cannot be copied: {first_line(error)}; give the class "
+            "of what cannot a __deepcopy__",
+            argument="model",
+        ) from error
+
+
 def _refuse_patched(whole: nn.Module) -> None:
-    """A forward put upon a module itself would call the caller's layer from within the copy."""
+    """A forward put upon a module itself would call the caller's layer from within the copy; others hide theirs."""
     for name, module in whole.named_modules():
-        if "forward" in vars(module):
+        called = name or type(module).__name__
+        if type(module).__module__.startswith("torch._dynamo"):
+            came = f"{called} is what torch.compile gave; give the module itself, or compile it by module.compile()"
+        elif "forward" in vars(module):
+            came = f"the module {called} has one of its own; give it a class, or a forward hook"
+        elif isinstance(module, torch.jit.ScriptModule):
+            came = f"the module {called} is scripted, and tells nobody when it runs; give the one it was made of"
+        elif getattr(module, "sparse", False) is True and isinstance(module, (nn.Embedding, nn.EmbeddingBag)):
             raise ModelError(
-                "a run works on a copy of the model, so each forward must be its class's; the module "
-                f"{name or type(module).__name__} has one of its own; give it a class, or a forward hook",
+                f"gradients are measured and compared as dense ones; {called} has sparse=True; give it sparse=False",
                 argument="model",
             )
+        else:
+            continue
+        raise ModelError(
+            f"a run works on a copy of the model, so each forward must be its class's; {came}", argument="model"
+        )
 
 
 def _refuse_unmade(whole: nn.Module) -> None:

@@ -140,9 +140,10 @@ def _tensors(output: Any, model: CutModel, stage: int) -> Values:
     values = tuple(output) if isinstance(output, (tuple, list)) else (output,)
     wrong = [type(value).__name__ for value in values if not isinstance(value, torch.Tensor)]
     if wrong or not values:
+        layer = f", which ends with layer {model.layer_at(stage)}," if model.layer_at(stage) else ""
         raise ModelError(
-            f"stages hand tensors to each other; stage {stage}, which ends with layer {model.layer_at(stage)}, gives "
-            f"{wrong[0] if wrong else 'nothing'}; give a tensor or a tuple of tensors",
+            f"stages hand tensors to each other, and the last one to the loss; stage {stage}{layer} gives "
+            f"{wrong[0] if wrong else 'nothing'}; give a tensor or a tuple of tensors, by a module around it",
             argument="model",
         )
     return values

@@ -31,6 +31,7 @@ from explorer.execute.checks import (
     check_steps,
     check_timeout,
     count_labels,
+    own_copy,
 )
 from explorer.execute.core_time import core_time
 from explorer.execute.cutting import cut
@@ -164,7 +165,7 @@ def execute(
     chosen, (inputs, targets) = check_faults(faults, program, n_steps, backend), check_batch(batch, program, loss)
     recorder, listeners = _with_recorder(hooks)
     in_kernel = backend == "kernel"
-    with alone(), _party(backend, program, model, timeout) as party:
+    with alone(), torch.inference_mode(mode=False), _party(backend, program, model, timeout) as party:
         saved = {"every": every, "keep_last": keep_last, "n_steps": int(n_steps)}
         start = party.decide(lambda: start_of(checkpoint, resume, trains=program.has_backward, **saved))
         job = Job(program, inputs, targets, loss, optimizer, n_steps, links, timeout, begun)
@@ -230,9 +231,9 @@ def _prepare(
     with random_state_kept(), torch.set_grad_enabled(program.has_backward), Watch(copy) as watch:
         samples, output = fit(copy, job.inputs[0], program)
         if job.loss is not None and job.target is not None:
-            check_loss(job.loss, output, job.target, trains=program.has_backward)
+            check_loss(own_copy(job.loss), output, job.target, trains=program.has_backward)
     found = watch.traits
-    report = advise(Case(program, copy, job.inputs, job.targets, job.loss, samples, output, found, backend))
+    report = advise(Case(program, copy, job.inputs, job.targets, own_copy(job.loss), samples, output, found, backend))
     refuse(report)
     del output
     made = make_optimizers(job.optimizer, other)  # one that cannot be made is told of before anything runs
@@ -245,8 +246,8 @@ def _prepare(
     rounding = rounding_of(other, job.inputs, epsilon=found.epsilon, depth=found.depth)
     by_micro_batch = found.random or found.statistics
     batch = other, job.inputs, job.targets
-    whole = Whole(*batch, job.loss, job.optimizer, seeds, by_micro_batch, rounding, job.optimizer_state)
-    return Bench(copy, samples, job.loss, clock, seeds), whole, report
+    whole = Whole(*batch, own_copy(job.loss), job.optimizer, seeds, by_micro_batch, rounding, job.optimizer_state)
+    return Bench(copy, samples, own_copy(job.loss), clock, seeds), whole, report
 
 
 def _check(job: Job, reference: Whole, outcome: Outcome, hooks: Hooks) -> Parity:

@@ -138,7 +138,10 @@ def serve(descriptor: int) -> None:
                 answer: dict[str, Any] = {"pid": pid}
             else:
                 answer = {"signals": {pid: _end(pid, pid in request["ending"]) for pid in request["pids"]}}
-            caller.sendall(json.dumps(answer).encode())
+            try:
+                caller.sendall(json.dumps(answer).encode())
+            except BrokenPipeError:  # it was killed: what it asked for ends with this process
+                return
 
 
 def _become(main: Callable[[list[int]], None], descriptors: list[int]) -> None:

@@ -12,7 +12,7 @@ import torch
 from explorer.execute.parity_factors import Counts
 from explorer.execute.parity_reasons import reason_of
 from explorer.execute.parity_rounding import Rounding, Sketch, norm, norm_of
-from explorer.execute.parity_rows import Row, loss_rows, number_row, tensor_rows
+from explorer.execute.parity_rows import Row, loss_rows, number_row, tensor_rows, unjudged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,6 +139,7 @@ def compare(
         rows += tensor_rows("buffer", run.buffers, reference.buffers, allowed, step=last)
     if run.output is not None and reference.output is not None:
         rows += tensor_rows("output", {"": run.output}, {"": reference.output}, allowed, step=-1)
+    note = note or unjudged(reference.gradients, allowed)
     return Parity(tuple(rows), sentence, reference.explained or reason_of(rows, counts), note)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from explorer.errors import InputError
-from explorer.execute.checks import Loss, check_batch, check_loss, count_labels
+from explorer.execute.checks import Loss, check_batch, check_loss, count_labels, own_copy
 from explorer.execute.cutting import cut
 from explorer.execute.fit import fit
 from explorer.execute.parity import Outcome, Parity
@@ -20,8 +20,8 @@ from explorer.execute.parity_given import check_count, check_tensors, numbers
 from explorer.execute.parity_reasons import reason_of
 from explorer.execute.parity_reference import Whole, mean_of_means
 from explorer.execute.parity_rounding import Rounding, norm_of, rounding_of
-from explorer.execute.parity_rows import Row, number_row, tensor_rows
-from explorer.execute.parity_tied import Named, gather, tied_reason, ties
+from explorer.execute.parity_rows import Row, number_row, tensor_rows, unjudged
+from explorer.execute.parity_tied import Named, Parts, gather, tied_reason, ties
 from explorer.execute.session import Seeds
 from explorer.execute.settings import casts_afresh, random_state_kept
 from explorer.execute.stages import no_pulse
@@ -84,24 +84,25 @@ def same_as_one_process(
         check_count(number, argument)
     if buffers is not None:
         check_tensors(buffers, "buffers")
-    with random_state_kept(), torch.enable_grad(), casts_afresh():
+    with torch.inference_mode(mode=False), random_state_kept(), torch.enable_grad(), casts_afresh():
         whole, traits, counts = _reference(model, batch, loss, n_micro_batches, n_replicas)
         each = whole.losses_by_micro_batch()
         outcome, sentence = whole.train(1, math.nan, no_pulse)
-    theirs = {name: gradient * n_accumulated for name, gradient in outcome.gradients.items()}
-    given = gather(gradients)
+    tied = ties(model)
+    theirs = {name: value * n_accumulated for name, value in outcome.gradients.items() if name not in tied}
+    given = _without_unused(gather(gradients), theirs, whole.model.whole)
     rounding = _coarser(whole.rounding, given)
     rows, reason = _loss_rows(losses, outcome, each, rounding)
     allowed = rounding.of_tensors()
     if gradients is not None:
-        tied = ties(model)
         _check_names(given, theirs, tied)
         found, why = _gradient_rows(given, theirs, tied, allowed)
         rows, reason = [*rows, *found], reason or why
     rows += _norm_rows(gradient_norm, theirs, allowed)
     rows += tensor_rows("buffer", buffers, outcome.buffers, allowed, step=0) if buffers is not None else []
     reason = reason or _counter_reason(rows) or _random_reason(rows, traits) or reason_of(rows, counts)
-    return Parity(tuple(rows), sentence, "" if all(row.ok for row in rows) else reason, _note(traits, n_micro_batches))
+    note = _note(traits, n_micro_batches) or unjudged(theirs if gradients is not None else {}, allowed)
+    return Parity(tuple(rows), sentence, "" if all(row.ok for row in rows) else reason, note)
 
 
 def _reference(
@@ -113,13 +114,13 @@ def _reference(
     with Watch(copy) as watch:
         _, output = fit(copy, inputs[0], program)
         if targets is not None:
-            check_loss(loss, output, targets[0], trains=True)
+            check_loss(own_copy(loss), output, targets[0], trains=True)
     traits = watch.traits
     seeds = Seeds(base) if traits.random else None
     rounding = rounding_of(copy, inputs, epsilon=traits.epsilon * _OTHER_MACHINE, depth=traits.depth)
     by_micro_batch = traits.random or traits.statistics
     counts = Counts(n_micro_batches, sum(len(v[0]) for v in inputs), count_labels(targets), n_replicas)
-    return Whole(copy, inputs, targets, loss, None, seeds, by_micro_batch, rounding), traits, counts
+    return Whole(copy, inputs, targets, own_copy(loss), None, seeds, by_micro_batch, rounding), traits, counts
 
 
 def _loss_rows(
@@ -134,8 +135,10 @@ def _loss_rows(
             f"losses are one number, or one for each micro-batch; got {len(listed)} for {len(each)}; give {len(each)}",
             argument="losses",
         )
-    allowed, mean = rounding.of_loss(), sum(listed) / len(listed)
-    row = number_row("loss", 0, mean, outcome.losses[0], allowed)
+    allowed, whole = rounding.of_loss(), outcome.losses[0]
+    adds = len(each) > 1 and abs(sum(each) - whole) <= allowed * sum(map(abs, each))  # it sums over its batch
+    mean = sum(listed) / (1 if adds else len(listed))
+    row = number_row("loss", 0, mean, whole, allowed)
     rows = [row]
     if len(listed) > 1:
         scale = max(map(abs, each))
@@ -147,9 +150,9 @@ def _loss_rows(
         others = zip(sorted(listed), sorted(each), strict=True)
         if not all(r.ok for r in rows[1:]) and all(abs(a - b) <= allowed * scale for a, b in others):
             return rows, "losses are those of other micro-batches; pair each output with its own micro-batch's labels"
-    expected = sum(each) / len(each)
+    expected = sum(each) / (1 if adds else len(each))
     if not row.ok and abs(mean - expected) <= allowed * abs(expected):
-        return rows, mean_of_means(outcome.losses[0], mean)
+        return rows, mean_of_means(whole, mean)
     return rows, ""
 
 
@@ -162,7 +165,8 @@ def _gradient_rows(
     """Each gradient; of one that came in parts, its parts and their sum."""
     parts: dict[str, list[tuple[str, torch.Tensor]]] = {}
     for name, values in given.items():
-        parts.setdefault(tied.get(name, name), []).extend(values)
+        known = parts.setdefault(tied.get(name, name), [])
+        known += [one for one in values if not any(one[1] is other for _, other in known)]  # one under two names
     single = {name: values[0][1] for name, values in parts.items() if len(values) == 1}
     summed = {name: torch.stack([value for _, value in values]).sum(0) for name, values in parts.items()}
     rows, reason = tensor_rows("gradient", {**summed, **single}, theirs, allowed, step=0), ""
@@ -181,6 +185,13 @@ def _norm_rows(given: float | Sequence[float] | None, theirs: Mapping[str, torch
         return []
     total = math.hypot(*numbers(given, "gradient_norm"))
     return [number_row("gradient norm", 0, total, norm_of(list(theirs.values())), allowed)._replace(name="given")]
+
+
+def _without_unused(given: Parts, theirs: Named, model: torch.nn.Module) -> Parts:
+    """Without the zeros that some give for a parameter of which nothing depends, and which has no gradient here."""
+    known = {name for name, _ in model.named_parameters(remove_duplicate=False)} - set(theirs)
+    idle = {name for name in known & set(given) if not any(bool(value.any()) for _, value in given[name])}
+    return {name: values for name, values in given.items() if name not in idle}
 
 
 def _check_names(ours: Iterable[str], theirs: Named, tied: Mapping[str, str]) -> None:

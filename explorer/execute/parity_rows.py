@@ -12,6 +12,8 @@ from explorer.execute.parity_rounding import Rounding, norm
 
 _FLOOR = 0.1  # of the largest norm: what is smaller sums terms of that size, and so has their rounding
 
+_MOST_NAMED = 3
+
 
 class Row(NamedTuple):
     """One comparison.
@@ -68,6 +70,23 @@ def tensor_rows(
     floor = _FLOOR * max((norm(tensor) for tensor in theirs.values()), default=0.0) if what != "buffer" else 0.0
     names = [*theirs, *(name for name in ours if name not in theirs)]
     return [_tensor_row(what, name, ours.get(name), theirs.get(name), floor, allowed, step) for name in names]
+
+
+def unjudged(gradients: Mapping[str, torch.Tensor], allowed: float) -> str:
+    """Which gradients rounding alone could have made, in a sentence; "" for none.
+
+    Sums of terms as large as the largest gradient may cancel to nothing; what is left of them tells nothing then.
+    """
+    norms = {name: norm(gradient) for name, gradient in gradients.items()}
+    floor = allowed * _FLOOR * max(norms.values(), default=0.0)
+    small = [name for name, size in norms.items() if 0 < size <= floor]
+    if not small:
+        return ""
+    more = f" and {len(small) - _MOST_NAMED} others" if len(small) > _MOST_NAMED else ""
+    return (
+        f"gradients so small beside the largest that rounding may have made them are not judged: "
+        f"{', '.join(small[:_MOST_NAMED])}{more}"
+    )
 
 
 def _tensor_row(

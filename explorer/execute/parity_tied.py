@@ -38,7 +38,7 @@ def gather(gradients: Named | Sequence[Named] | None) -> Parts:
                     f"gradients are tensors; got {type(value).__name__} for {name}; give p.grad", argument="gradients"
                 )
             where = f"{name} of rank {rank}" if len(mappings) > 1 else name
-            found.setdefault(name, []).append((where, value.detach()))
+            found.setdefault(name, []).append((where, value))
     return found
 
 

@@ -104,7 +104,12 @@ def preflight(
     if batches is not None:
         found.findings += other_batches(batches, batch, made, loss)
     sample = cut_batch[0][0] if cut_batch else _first_rows(batch, made.n_micro_batches)
-    with random_state_kept(), torch.set_grad_enabled(made.has_backward), casts_afresh():
+    with (
+        torch.inference_mode(mode=False),
+        random_state_kept(),
+        torch.set_grad_enabled(made.has_backward),
+        casts_afresh(),
+    ):
         whole = found.of(cut, model, made.n_stages, split_points=split_points, sample=sample)
         if whole is not None and cut_batch is not None:
             found.of(_look, found, made, whole, *cut_batch, loss, optimizer, backend)

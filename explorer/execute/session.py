@@ -6,7 +6,7 @@ import functools
 import random
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,11 @@ class Bench:
     loss: Loss | None
     clock: Callable[[], float]
     seeds: Seeds | None
+
+    def buffers(self) -> Iterator[torch.Tensor]:
+        """What the model, and a loss that is a module, change as they run."""
+        modules = [*self.model.stages, *([self.loss] if isinstance(self.loss, nn.Module) else [])]
+        return (buffer for module in modules for buffer in module.buffers())
 
     def wait(self) -> None:
         """Block until the device has done all it was given."""

@@ -136,7 +136,7 @@ def failure_of(error: Exception) -> Failure:
 
 def _warm_up(task: Task, bench: Bench, reporter: Reporter, courier: Courier) -> None:
     """One short step that leaves nothing behind: connections, pages and caches are paid for here."""
-    buffers = {buffer: buffer.detach().clone() for stage in bench.model.stages for buffer in stage.buffers()}
+    buffers = {buffer: buffer.detach().clone() for buffer in bench.buffers()}
     program, job = warm_up_of(task.job.program), task.job
     session = RankSession(task.rank, program, bench, reporter, courier)
     targets = None if job.targets is None else job.targets[: program.n_micro_batches]

@@ -335,3 +335,62 @@ def test_losses_may_come_as_tensors(model, batch):
     loss = MSE(model(batch[0]), batch[1]).detach()
     assert ex.same_as_one_process(model, batch, MSE, losses=loss)
     assert ex.same_as_one_process(model, batch, MSE, losses=[loss])
+
+
+def learned(model, inputs, targets, loss):
+    """Name → gradient of the whole batch, as any script has them."""
+    model.zero_grad()
+    loss(model(inputs), targets).backward()
+    return {name: parameter.grad for name, parameter in model.named_parameters(remove_duplicate=False)}
+
+
+@pytest.mark.parametrize("names", ["first", "both"])
+def test_a_weight_under_two_names_of_one_sequence_is_one_weight(names):
+    table, head = nn.Embedding(11, 8), nn.Linear(8, 11, bias=False)
+    head.weight = table.weight
+    model, words, targets = nn.Sequential(table, nn.Linear(8, 8), head), torch.arange(11), torch.arange(11).flip(0)
+    found = learned(model, words, targets, CROSS_ENTROPY)
+    if names == "first":
+        del found["2.weight"]
+    parity = ex.same_as_one_process(model, (words, targets), CROSS_ENTROPY, gradients=found)
+    assert parity, repr(parity)
+    wrong = {name: gradient / 2 for name, gradient in found.items() if name != "2.weight"}
+    assert "2 times too small" in str(ex.same_as_one_process(model, (words, targets), CROSS_ENTROPY, gradients=wrong))
+
+
+def test_losses_that_are_sums_add_up(batch):
+    model, loss = nn.Sequential(nn.Linear(8, 8)), nn.MSELoss(reduction="sum")
+    each = [loss(model(x), y).item() for x, y in zip(*(one.chunk(4) for one in batch), strict=True)]
+    case = {"n_micro_batches": 4, "gradients": learned(model, *batch, loss)}
+    for losses in (each, sum(each)):
+        parity = ex.same_as_one_process(model, batch, loss, losses=losses, **case)
+        assert parity, repr(parity)
+    assert not ex.same_as_one_process(model, batch, loss, losses=sum(each) / 4, **case)
+
+
+def test_zeros_of_a_parameter_that_nothing_depends_on_are_no_gradient(batch):
+    model = nn.Sequential(nn.Linear(8, 8))
+    model[0].register_parameter("unused", nn.Parameter(torch.ones(3)))
+    found = {**learned(model, *batch, MSE), "0.unused": torch.zeros(3)}
+    assert ex.same_as_one_process(model, batch, MSE, gradients=found)
+
+
+def test_gradients_that_cannot_be_told_from_rounding_are_named(batch):
+    class Dimmed(nn.Linear):
+        def forward(self, x):
+            return super().forward(1e-7 * x)
+
+    model = nn.Sequential(nn.Linear(8, 8), Dimmed(8, 8))
+    found = learned(model, *batch, MSE)
+    found["0.weight"] = -3 * found["0.weight"]
+    parity = ex.same_as_one_process(model, batch, MSE, gradients=found)
+    assert "are not judged: 0.weight, 0.bias" in repr(parity)
+    program = ex.schedule("1f1b", n_ranks=2, n_micro_batches=4)
+    assert "are not judged: 0.weight, 0.bias" in repr(ex.execute(program, model, batch, loss=MSE).parity)
+
+
+def test_gradients_are_compared_within_inference_mode_too(batch):
+    model = nn.Sequential(nn.Linear(8, 8))
+    found = learned(model, *batch, MSE)
+    with torch.inference_mode():
+        assert ex.same_as_one_process(model, batch, MSE, gradients=found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import pytest
 import torch
@@ -72,10 +73,16 @@ def test_an_optimizer_of_the_callers_parameters_is_refused(program, make_layers,
         ([nn.Conv2d(3, 8, 3), nn.Linear(7, 8)], r"layer 0 \(Conv2d, stage 0\) does not take what the batch gives"),
         (
             [nn.Linear(8, 8), Giving(None)],
-            "stages hand tensors to each other; stage 1, .* layer 1, gives NoneType; give",
+            "stages hand tensors to each other, and the last one to the loss; stage 1, .* layer 1, gives NoneType; give",
         ),
-        ([Giving(()), nn.Linear(8, 8)], "stages hand tensors to each other; stage 0, .* layer 0, gives nothing; give"),
-        ([nn.Linear(8, 8), nn.LSTM(8, 8)], "stages hand tensors to each other; stage 1, .* layer 1, gives tuple"),
+        (
+            [Giving(()), nn.Linear(8, 8)],
+            "stages hand tensors to each other, and the last one to the loss; stage 0, .* layer 0, gives nothing; give",
+        ),
+        (
+            [nn.Linear(8, 8), nn.LSTM(8, 8)],
+            "stages hand tensors to each other, and the last one to the loss; stage 1, .* layer 1, gives tuple",
+        ),
     ],
 )
 def test_models_that_cannot_be_cut_or_do_not_fit_are_refused(model, message, program, batch):
@@ -279,3 +286,68 @@ def test_weights_that_are_not_there_are_refused(program, batch, layer, said):
     # a lazy module would make others in the copy that trains than in the one it is compared with
     with pytest.raises(ModelError, match=said):
         ex.execute(program, [layer(), nn.Linear(8, 8)], batch, loss=nn.functional.mse_loss)
+
+
+class Held(nn.Linear):
+    """Holds what cannot be copied."""
+
+    def __init__(self) -> None:
+        super().__init__(8, 8)
+        self.numbers = (number for number in range(3))
+
+
+def made_by(make) -> nn.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch's, of its own parts
+        return make(nn.Linear(8, 8))
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        (
+            Held,
+            r"cannot be copied: TypeError: cannot pickle 'generator' object; give the class of what cannot a __deep",
+        ),
+        (scripted, "the module 0 is scripted, and tells nobody when it runs; give the one it was made of"),
+        (
+            lambda: torch.compile(nn.Linear(8, 8)),
+            r"0 is what torch\.compile gave; .* compile it by module\.compile\(\)",
+        ),
+        (lambda: nn.Embedding(8, 8, sparse=True), "as dense ones; 0 has sparse=True; give it sparse=False"),
+    ],
+)
+def test_layers_that_nobody_can_follow_are_refused_before_anything_runs(program, batch, layer, said, as_list):
+    layers = [layer(), nn.Linear(8, 8)]
+    model = layers if as_list else nn.Sequential(*layers)
+    with pytest.raises(ModelError, match=said):
+        ex.execute(program, model, batch, loss=nn.functional.mse_loss)
+    assert not ex.preflight(program, model, batch, loss=nn.functional.mse_loss).ok
+
+
+def test_a_run_within_inference_mode_learns_all_the_same(program):
+    with torch.inference_mode():
+        batch = torch.randn(8, 8), torch.randn(8, 8)
+        layers = [nn.Linear(8, 8), nn.Linear(8, 8)]
+        assert ex.preflight(program, layers, batch, loss=nn.functional.mse_loss).ok
+        assert ex.execute(program, layers, batch, loss=nn.functional.mse_loss).parity
+
+
+class Counting(nn.Module):
+    """A loss that counts what it sees, as one with a running mean does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, output, target):
+        self.seen += 1
+        return nn.functional.mse_loss(output, target)
+
+
+@pytest.mark.parametrize("backend", ["kernel", pytest.param("processes", marks=pytest.mark.slow)])
+def test_a_loss_that_is_a_module_stays_as_it_is(program, batch, backend):
+    loss = Counting()
+    assert ex.execute(program, [nn.Linear(8, 8), nn.Linear(8, 8)], batch, loss=loss, backend=backend).parity
+    assert not loss.seen
