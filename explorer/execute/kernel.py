@@ -23,7 +23,6 @@ from explorer.execute.checks import (
     check_clock,
     check_hooks,
     check_links,
-    check_loss,
     check_model,
     check_program,
     check_real,
@@ -31,7 +30,6 @@ from explorer.execute.checks import (
     check_steps,
     check_timeout,
     count_labels,
-    own_copy,
 )
 from explorer.execute.core_time import core_time
 from explorer.execute.cutting import cut
@@ -42,6 +40,7 @@ from explorer.execute.fit import fit
 from explorer.execute.hooks import Hook, Hooks
 from explorer.execute.joined import train_joined
 from explorer.execute.keeper import keeper
+from explorer.execute.losses import check_loss, own_copy
 from explorer.execute.parity import Outcome, Parity, compare
 from explorer.execute.parity_factors import Counts
 from explorer.execute.parity_reference import Whole

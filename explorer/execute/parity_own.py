@@ -11,9 +11,10 @@ from typing import Any
 import torch
 
 from explorer.errors import InputError
-from explorer.execute.checks import Loss, check_batch, check_loss, count_labels, own_copy
+from explorer.execute.checks import Loss, check_batch, count_labels
 from explorer.execute.cutting import cut
 from explorer.execute.fit import fit
+from explorer.execute.losses import check_loss, own_copy
 from explorer.execute.parity import Outcome, Parity
 from explorer.execute.parity_factors import Counts
 from explorer.execute.parity_given import check_count, check_tensors, numbers

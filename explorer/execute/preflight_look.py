@@ -14,12 +14,12 @@ from explorer.execute.checks import (
     check_backend,
     check_batch,
     check_divisible,
-    check_loss,
     check_program,
     check_split_points,
 )
 from explorer.execute.cutting import cut
 from explorer.execute.fit import fit
+from explorer.execute.losses import check_loss
 from explorer.execute.preflight_batch import (
     cores,
     dialect_refusal,

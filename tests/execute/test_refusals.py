@@ -73,15 +73,15 @@ def test_an_optimizer_of_the_callers_parameters_is_refused(program, make_layers,
         ([nn.Conv2d(3, 8, 3), nn.Linear(7, 8)], r"layer 0 \(Conv2d, stage 0\) does not take what the batch gives"),
         (
             [nn.Linear(8, 8), Giving(None)],
-            "stages hand tensors to each other, and the last one to the loss; stage 1, .* layer 1, gives NoneType; give",
+            "tensors to each other, and the last one to the loss; stage 1, .* layer 1, gives NoneType; give",
         ),
         (
             [Giving(()), nn.Linear(8, 8)],
-            "stages hand tensors to each other, and the last one to the loss; stage 0, .* layer 0, gives nothing; give",
+            "tensors to each other, and the last one to the loss; stage 0, .* layer 0, gives nothing; give",
         ),
         (
             [nn.Linear(8, 8), nn.LSTM(8, 8)],
-            "stages hand tensors to each other, and the last one to the loss; stage 1, .* layer 1, gives tuple",
+            "tensors to each other, and the last one to the loss; stage 1, .* layer 1, gives tuple",
         ),
     ],
 )
@@ -310,9 +310,12 @@ def made_by(make) -> nn.Module:
             Held,
             r"cannot be copied: TypeError: cannot pickle 'generator' object; give the class of what cannot a __deep",
         ),
-        (scripted, "the module 0 is scripted, and tells nobody when it runs; give the one it was made of"),
         (
-            lambda: torch.compile(nn.Linear(8, 8)),
+            lambda: made_by(torch.jit.script),
+            "the module 0 is scripted, and tells nobody when it runs; give the one it was made of",
+        ),
+        (
+            lambda: made_by(torch.compile),
             r"0 is what torch\.compile gave; .* compile it by module\.compile\(\)",
         ),
         (lambda: nn.Embedding(8, 8, sparse=True), "as dense ones; 0 has sparse=True; give it sparse=False"),
