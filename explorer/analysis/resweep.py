@@ -84,13 +84,13 @@ class Resweep:
     def unhindered(self) -> float:
         """Seconds that it would take if no rank stood at a message and none stood behind another."""
         step, mine = self.step, self.step.network
-        parts = step.transfers.parts
+        alone = step.transfers.parts[:, 0] + step.transfers.parts[:, 1]
         plain = network_of(mine.program)
         if plain is None or plain is mine:
-            return self.with_moving(np.arange(len(parts)), parts[:, 0] + parts[:, 1]).makespan
+            return self.with_moving(np.arange(len(alone)), alone).makespan
         node = np.where(plain.slot >= 0, mine.node_of_slot[plain.slot], -1)
         seconds, delay = (np.append(of, 0.0)[node] for of in (self.seconds, self.delay))
-        moving = np.append(step.transfers.total[_same_messages(plain, mine)], 0.0)
+        moving = np.append(alone[_same_messages(plain, mine)], 0.0)
         times = _times(plain, moving[plain.edges.message] + plain.edges.lag, seconds, delay)
         return float(times[1].max(initial=0.0))
 

@@ -209,7 +209,7 @@ def _with_messages(step: TimedStep, trace: Trace, slot: npt.NDArray[np.int64]) -
             continue
         node = np.where(slot >= 0, network.node_of_slot[slot], -1).astype(np.int32)
         start, end = _times(step.events, step.rows, node, network.n_nodes)
-        transfers = transfers_of(network, step.events, start, end, trace.costs)
+        transfers = transfers_of(network, step.events, start, end, trace.costs, rule)
         tried = _swept(replace(step, network=network, node=node, start=start, end=end, transfers=transfers))
         off = np.abs(tried.start[node[node >= 0]] - start[node[node >= 0]]).max(initial=0.0)
         if rule is None or off <= _ROUNDING * step.makespan:

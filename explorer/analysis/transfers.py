@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.analysis.network import Network
-from explorer.core import Costs, Events, Kind, Origin, Stream, is_message
+from explorer.core import STREAMED_RULES, Costs, Events, Kind, MessageRule, Origin, Stream, is_message
 from explorer.core.rules import BACKWARD_MESSAGE
 
 Floats = npt.NDArray[np.float64]
@@ -29,7 +29,14 @@ class Transfers(NamedTuple):
     parts: Floats
 
 
-def transfers_of(network: Network, events: Events, start: Floats, end: Floats, costs: Costs | None) -> Transfers:
+def transfers_of(
+    network: Network,
+    events: Events,
+    start: Floats,
+    end: Floats,
+    costs: Costs | None,
+    rule: MessageRule | None = None,
+) -> Transfers:
     """What the messages of a step took.
 
     A message with a row took what the row says. One without took what the costs say or, where there are none, the
@@ -41,12 +48,17 @@ def transfers_of(network: Network, events: Events, start: Floats, end: Floats, c
         start: (n_nodes,) seconds; NaN where a node did not run.
         end: (n_nodes,) seconds.
         costs: of the trace, or None.
+        rule: by which its messages meet; None: they are on their way as soon as they are sent.
     """
     source, target = _ends(network)
     model = _modelled(network, costs)
     open_between = start[target] - end[source]
     if is_message(network.program).any():
-        total, seen, exact = _by_action(network, events, model.sum(axis=1), costs is not None and costs.links is None)
+        shared = costs is not None and costs.links is not None
+        met = _since_met(network, events, rule, model.sum(axis=1)) if shared and rule is not None else None
+        if met is not None:
+            return Transfers(met, _split(met, model, np.ones(len(met), np.bool_)))
+        total, seen, exact = _by_action(network, events, model.sum(axis=1), costs is not None and not shared)
     else:
         total, seen, exact = _by_row(network, events, end[source])
         total = np.where(seen, np.fmin(total, np.where(np.isnan(open_between), np.inf, open_between)), 0.0)
@@ -123,6 +135,34 @@ def _by_action(network: Network, events: Events, model: Floats, known: bool) -> 
     took[slot] = events.end[rows] - events.start[rows]
     total = took[program.slot_of_action[links.dependencies.target[links.messages]]]
     return total, np.isfinite(total), np.zeros(n, np.bool_)
+
+
+def _since_met(network: Network, events: Events, rule: MessageRule, without: Floats) -> Floats | None:
+    """(n_messages,) seconds from when what each message waits for was posted to its arrival, waits for links included.
+
+    What passes without a send takes what `without`, (n_messages,), says.
+
+    None where the rows are not those of a simulation: one an action, in the program's order.
+    """
+    program, ends = network.program, network.links.dependencies
+    columns = ("kind", "stage", "micro_batch", "segment")
+    if len(events) != program.n_actions or (events.origin != Origin.SIMULATED).any():
+        return None
+    if not all(np.array_equal(getattr(events, name), getattr(program, name)) for name in columns):
+        return None
+    posted = events.start - events.wait
+    if rule in STREAMED_RULES:  # behind the one before on its stream
+        rows = np.flatnonzero(events.stream != Stream.COMPUTE)
+        stream = events.stream[rows] if rule == "two_streams" else np.zeros(len(rows), np.int8)
+        rows = rows[np.lexsort((events.slot[rows], stream, events.rank[rows]))]
+        stream = events.stream[rows] if rule == "two_streams" else np.zeros(len(rows), np.int8)
+        same = (events.rank[rows[1:]] == events.rank[rows[:-1]]) & (stream[1:] == stream[:-1])
+        behind, before = rows[1:][same], rows[:-1][same]
+        posted[behind] = np.maximum(posted[behind], events.end[before])
+    source, target = (one[network.links.messages] for one in (ends.source, ends.target))
+    begun = posted[source] if rule == "buffered" else np.maximum(posted[source], posted[target])
+    taken = np.maximum(events.end[source] - begun, 0.0)  # a receive's row may begin behind the arrival
+    return np.where(events.stream[source] == Stream.COMPUTE, without, taken)  # a stage's hand-over to its own rank
 
 
 def _least(network: Network, seconds: Floats) -> Floats:

@@ -15,7 +15,7 @@ from explorer.core.hangs import RULE_WORDS, Link, chain_of, find_circle, refuse_
 from explorer.core.kernels import kernel, part
 from explorer.core.links import LinkSharing, node_links, ways
 from explorer.core.marks import Mark
-from explorer.core.meetings import MESSAGE_RULES, Meetings, MessageRule, check_rule, meetings_of
+from explorer.core.meetings import MESSAGE_RULES, STREAMED_RULES, Meetings, MessageRule, check_rule, meetings_of
 from explorer.core.pairs import Pairs, is_message, message_pairs
 from explorer.core.placement import Placement
 from explorer.core.program import Program, RankOrder, Waits
@@ -27,6 +27,7 @@ __all__ = [
     "MESSAGE_RULES",
     "PER_STAGE_KINDS",
     "RULE_WORDS",
+    "STREAMED_RULES",
     "Action",
     "Category",
     "Costs",

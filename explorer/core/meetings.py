@@ -39,7 +39,7 @@ from explorer.errors import InputError, ProgramError, shown
 Indices = npt.NDArray[np.int64]
 MessageRule = Literal["rendezvous", "buffered", "ordered", "coalesced", "two_streams"]
 MESSAGE_RULES: tuple[MessageRule, ...] = get_args(MessageRule)
-_STREAMED = ("ordered", "two_streams")
+STREAMED_RULES: tuple[MessageRule, ...] = ("ordered", "two_streams")
 
 
 class Edges(NamedTuple):
@@ -221,7 +221,7 @@ class _Maker:
         """A streamed message once its rank has come to it, past the computation before; and over once posted."""
         messages = np.flatnonzero(self._is_message)
         parts = [_join(self._begin[messages], self._finish[messages])]
-        if self._rule in _STREAMED:
+        if self._rule in STREAMED_RULES:
             place = np.where(self._is_message, -1, np.arange(self._program.n_slots))
             computed = np.maximum.accumulate(place)[messages]
             own = computed >= self._program.rank_offsets[self._program.rank_of_slot[messages]]
@@ -273,7 +273,7 @@ def _message_slots(program: Program) -> npt.NDArray[np.bool_]:
 
 def _lines(program: Program, rule: MessageRule) -> Indices:
     line = program.rank_of_slot.astype(np.int64)
-    if rule in _STREAMED:
+    if rule in STREAMED_RULES:
         messages = _message_slots(program)
         kind = program.kind[program.slot_offsets[:-1]]
         stream = np.where(among(kind, Kind.RECV_F, Kind.RECV_B) & (rule == "two_streams"), 2, 1)

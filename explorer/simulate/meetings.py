@@ -18,6 +18,7 @@ from explorer.core import (
     Program,
     Stream,
     Trace,
+    graph_of,
     is_message,
     meetings_of,
     refuse_hang,
@@ -47,7 +48,7 @@ def trace_of_meetings(program: Program, costs: Costs, rule: MessageRule, solve: 
 @lru_cache(maxsize=4)
 def _kept(program: Program, rule: MessageRule) -> Meetings:
     meetings = meetings_of(program, rule)
-    if not is_message(program).any():
+    if not is_message(program).any() and len(graph_of(program).messages):
         raise ProgramError(
             f"messages meet by the rule {rule!r} where there are some; this program has none; "
             "add them with explorer.add_messages"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from explorer.errors import ExplorerError
+from explorer.errors import ExplorerError, InputError, shown
 from explorer.schedules import schedule
 from explorer.simulate import simulate
 
@@ -43,6 +43,10 @@ def explore(
 
     own = read_own_model(model, {name: settings.pop(name) for name in _OWN if name in settings})
     begin = read_settings("own" if own else model, settings)
+    if not isinstance(run_on_change, bool | None):
+        raise InputError(
+            f"run_on_change is True, False or None; got {shown(run_on_change)}; try False", argument="run_on_change"
+        )
     on_change = own is None if run_on_change is None else run_on_change
     app = Explorer(begin, own, run_on_change=on_change, backend=read_backend(backend))
     _import_engine_later(app)

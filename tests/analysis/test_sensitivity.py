@@ -224,3 +224,26 @@ def test_where_messages_share_links_only_what_cannot_move_them_is_promised(shari
     best = ex.gains(ex.simulate(program, replace(slow, links=None))).set_index("cause")
     assert found.loc["order"].makespan == pytest.approx(best.loc["order"].makespan)
     assert set(best.loc[["straggler", "latency", "bandwidth"]].promise) == {"exact"}
+
+
+@pytest.mark.parametrize("sharing", ["fair", "queue"])
+@pytest.mark.parametrize("name", ["gpipe", "1f1b", "v_min", "zb_h1"])
+@pytest.mark.parametrize("rule", ["rendezvous", "buffered", "ordered", "two_streams", "coalesced"])
+def test_explicit_messages_on_shared_links_are_explained_under_every_rule(rule, name, sharing):
+    program = ex.add_messages(ex.schedule(name, n_ranks=4, n_micro_batches=5))
+    costs = ex.Costs(latency=0.1, message_bytes=1.0, links=ex.node_links(4, ranks_per_node=2), sharing=sharing)
+    costs = replace(costs, bandwidth=0.8, forward=np.linspace(1, 1.5, program.n_stages))
+    try:
+        trace = ex.simulate(program, costs, messages=rule)
+    except ex.CircularWaitError:
+        assert rule != "buffered"  # nothing is seen of what cannot run
+        return
+    assert ex.idle_summary(trace).host.sum() == pytest.approx(0)
+    found = ex.gains(trace).set_index("cause")
+    without = {
+        "bandwidth": ex.simulate(program, replace(costs, bandwidth=np.inf), messages=rule),
+        "queue": ex.simulate(program, replace(costs, links=None)),
+    }
+    for cause in set(without) & set(found.index):
+        assert found.loc[cause].promise == "exact"
+        assert found.loc[cause].makespan == pytest.approx(without[cause].makespan)

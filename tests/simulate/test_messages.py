@@ -152,3 +152,10 @@ def test_a_rule_needs_messages_and_a_name() -> None:
         ex.simulate(program, messages="ordered")
     with pytest.raises(ex.ExplorerError, match=r"rendezvous, buffered, ordered.*got 'nccl'; try"):
         ex.simulate(program, messages="nccl")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rule", ["rendezvous", "buffered", "ordered", "two_streams", "coalesced"])
+def test_a_program_that_needs_no_messages_runs_under_every_rule(rule):
+    program = ex.add_messages(ex.schedule("1f1b", n_ranks=1, n_micro_batches=4))
+    assert ex.simulate(program, messages=rule).makespan == 12
+    assert not ex.check_messages(program, rule).hangs

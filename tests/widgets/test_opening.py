@@ -96,3 +96,17 @@ def test_the_longest_times_of_all_are_drawn_without_a_warning():
         assert app.timeline.predicted["duration"]["value"]["dtype"] == "float64"
     finally:
         app.close()
+
+
+@pytest.mark.parametrize("value", ["x", -1, 1, [], {}])
+def test_run_on_change_is_a_switch(value):
+    with pytest.raises(InputError, match=r"run_on_change is True, False or None; got .*; try False"):
+        ex.explore(run_on_change=value)
+
+
+def test_one_rank_needs_no_messages_whatever_their_rule():
+    app = ex.explore(n_ranks=1, messages="buffered", run_on_change=False)
+    try:
+        assert not app.timeline.stale
+    finally:
+        app.close()
