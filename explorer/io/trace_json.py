@@ -3,6 +3,7 @@
     {"traceEvents": […],            what ui.perfetto.dev and chrome://tracing show; no reader of ours needs it
      "displayTimeUnit": "ms",
      "distributedInfo": {…},
+     "app": {…},                    where it was saved from the app: what its controls said
      "pipelineExplorer": {…}}       the trace, column by column: see explorer.io.document
 
 What Perfetto shows comes first, since it stops at the first name it does not know.
@@ -11,7 +12,7 @@ What Perfetto shows comes first, since it stops at the first name it does not kn
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from explorer.core import Trace
@@ -23,23 +24,28 @@ _MARK = '\n"pipelineExplorer":'  # no text within JSON holds a bare line feed
 _SHOWN = 120  # characters of a parser's complaint
 
 
-def write_trace_json(trace: Trace) -> Iterator[str]:
+def write_trace_json(trace: Trace, *, app: Mapping[str, Any] | None = None) -> Iterator[str]:
     """`trace` as such a file, in parts.
+
+    Args:
+        trace: of any kind.
+        app: what else is to be in it, as JSON knows it; nobody reads it back.
 
     Raises:
         InputError: if its times are not finite.
     """
-    return _parts(trace, as_text(to_document(trace)))
+    besides = "" if app is None else f'\n"app":{json.dumps(app, separators=(",", ":"), allow_nan=False)},'
+    return _parts(trace, besides, as_text(to_document(trace)))
 
 
-def _parts(trace: Trace, document: str) -> Iterator[str]:
+def _parts(trace: Trace, besides: str, document: str) -> Iterator[str]:
     before = '{"traceEvents":[\n'
     for lines in chrome_lines(trace):
         yield before
         yield lines
         before = ",\n"
     about = json.dumps({"world_size": trace.n_ranks})
-    yield f'\n],\n"displayTimeUnit":"ms",\n"distributedInfo":{about},{_MARK}'
+    yield f'\n],\n"displayTimeUnit":"ms",\n"distributedInfo":{about},{besides}{_MARK}'
     yield document
     yield "}\n"
 

@@ -1,4 +1,4 @@
-"""What the picture shows, as the text of a file: a page, a table, or the whole state."""
+"""What the picture shows, as the text of a file: a page, or what `explorer.load` reads."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from explorer.core import Trace
 from explorer.errors import InputError
+from explorer.io.trace_csv import write_trace_csv
+from explorer.io.trace_json import write_trace_json
 from explorer.widgets.page import picture_page
 from explorer.widgets.timeline import Timeline
 
@@ -21,7 +23,8 @@ def saved_text(suffix: str, timeline: Timeline, trace: Trace, state: Mapping[str
     """A file's name (`saved`), `text` and `type`, as the browser then downloads it.
 
     Args:
-        suffix: html for a page that opens anywhere, csv for the events as a table, json for the whole state.
+        suffix: html for a page that opens anywhere; csv for the events as a table, json for the whole state, both as
+            `explorer.save` writes them.
         timeline: the picture.
         trace: what it shows.
         state: of the controls.
@@ -34,29 +37,14 @@ def saved_text(suffix: str, timeline: Timeline, trace: Trace, state: Mapping[str
     if suffix == "html":
         text = picture_page(timeline, title=timeline.label or "Pipeline Explorer")
     elif suffix == "csv":
-        text = trace.to_frame().to_csv(index=False)
+        text = "".join(write_trace_csv(trace))
     else:
-        text = _whole_state(timeline, trace, state)
+        view = {name: getattr(timeline, name) for name in _VIEW}
+        text = "".join(write_trace_json(trace, app=_plain({"controls": dict(state), "view": view})))
     return {"saved": f"{timeline.name}.{suffix}", "text": text, "type": _TYPES[suffix]}
 
 
-def _whole_state(timeline: Timeline, trace: Trace, state: Mapping[str, Any]) -> str:
-    """Controls, what of the picture the user chose, and the events column by column; seconds and bytes."""
-    columns = {name: column.tolist() for name, column in trace.events.columns().items()}
-    whole = {
-        "format": "pipeline-explorer-app",
-        "version": 1,
-        "program": trace.program.name,
-        "clock": trace.clock,
-        "n_ranks": trace.n_ranks,
-        "n_micro_batches": trace.program.n_micro_batches,
-        "controls": dict(state),
-        "view": {name: getattr(timeline, name) for name in _VIEW},
-        "events": columns,
-    }
-    return json.dumps(whole, default=_as_json, separators=(",", ":"))
-
-
-def _as_json(value: Any) -> Any:
-    """Numbers of numpy as Python's, and what else JSON does not know as text."""
-    return value.item() if isinstance(value, np.generic) else str(value)
+def _plain(value: Any) -> Any:
+    """As JSON knows it: numbers of numpy as Python's, and what else it does not know, infinity too, as text."""
+    text = json.dumps(value, default=lambda one: one.item() if isinstance(one, np.generic) else str(one))
+    return json.loads(text, parse_constant=str)

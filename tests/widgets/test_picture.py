@@ -124,20 +124,27 @@ def test_page_needs_no_network_and_its_texts_end_no_script(picture):
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
 
 
-def test_events_are_saved_as_a_table(picture, trace):
+def test_events_are_saved_as_a_table(picture, trace, tmp_path):
     saved = saved_text("csv", picture.timeline, trace, {})
     assert saved["saved"] == "pipeline.csv"
-    table = pd.read_csv(io.StringIO(saved["text"]))
+    (tmp_path / "pipeline.csv").write_text(saved["text"])
+    assert ex.load(tmp_path / "pipeline.csv").makespan == trace.makespan
+    table = pd.read_csv(io.StringIO(saved["text"]), comment="#")
     assert table.end.max() == 9.0
     assert len(table) == 8
 
 
-def test_the_whole_state_is_saved(picture, trace):
+def test_the_whole_state_is_saved(picture, trace, tmp_path):
     picture.timeline.search = "m1"
-    state = json.loads(saved_text("json", picture.timeline, trace, {"n_ranks": np.int64(2)})["text"])
-    assert state["controls"] == {"n_ranks": 2}
+    controls = {"n_ranks": np.int64(2), "bandwidth": np.inf}
+    text = saved_text("json", picture.timeline, trace, controls)["text"]
+    state = json.loads(text)["app"]
+    assert state["controls"] == {"n_ranks": 2, "bandwidth": "Infinity"}
     assert state["view"]["search"] == "m1"
-    assert (state["program"], len(state["events"]["start"])) == ("1f1b", 8)
+    (tmp_path / "pipeline.json").write_text(text)
+    loaded = ex.load(tmp_path / "pipeline.json")
+    assert (loaded.program.name, loaded.summary()) == ("1f1b", trace.summary())
+    assert loaded.costs.latency == trace.costs.latency
 
 
 def test_another_kind_of_file_is_refused(picture, trace):
