@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from explorer.core import Action, Kind, Trace
+from explorer.core import Action, Kind, Program, Trace
 from explorer.errors import ExplorerError, InputError
 from explorer.figures.still import still_timeline
 from explorer.widgets.chosen import action_of, chosen_rows
@@ -179,7 +179,7 @@ class Picture:
             self.timeline.numbers = [number._asdict() for number in frame.numbers]
             if self.timeline.gaps:
                 self.timeline.gaps = {}
-            self.timeline.note = _note(predicted, measured)
+            self.timeline.note = _note(frame, predicted, measured)
             self.timeline.label = frame.label
             self.timeline.stale = self._stale
             self.timeline.seq += 1
@@ -242,12 +242,20 @@ def _view(frame: Frame, n_ranks: int, predicted: Curves | None, measured: Curves
         "top": top,
         "title": shown.title if shown else "",
         "kinds": [place for place, kind in enumerate(LEGEND_KINDS) if kind in kinds],
+        "home": _home(frame.trace.program),
     }
 
 
-def _note(predicted: Curves | None, measured: Curves | None) -> str:
+def _home(program: Program) -> list[int]:
+    """The rank of each stage, on its first route; empty where no rank has more than one."""
+    routes = program.placement.routes
+    return [] if routes.size == program.n_ranks else routes[0].tolist()
+
+
+def _note(frame: Frame, predicted: Curves | None, measured: Curves | None) -> str:
     shown = measured or predicted
-    return shown.note if shown else ""
+    darker = "Darker bars: a rank's further stages" if _home(frame.trace.program) else ""
+    return ". ".join(filter(None, (shown.note if shown else "", darker)))
 
 
 def _same_run(frame: Frame, before: Frame) -> bool:

@@ -168,6 +168,31 @@ def test_idle_time_is_coloured_and_says_why(show):
     assert shown.complaints == []
 
 
+@pytest.mark.parametrize(
+    ("name", "n_chunks", "n_darker"), [("1f1b", 1, 0), ("interleaved_1f1b", 3, 2), ("chimera", 1, 1)]
+)
+def test_a_ranks_further_stages_are_darker(show, name, n_chunks, n_darker):
+    # else two bars of a rank bear the same words and colour
+    program = ex.schedule(name, n_ranks=2, n_micro_batches=4, n_chunks=n_chunks)
+    trace = ex.simulate(program, COSTS)
+    shown = show(trace)
+    events, whole = trace.events, trace.makespan * 1.005
+    first = [one for one in range(len(events)) if events.rank[one] == 0 and events.kind[one] == ex.Kind.F]
+    colors: dict[int, list[int]] = {}
+    for one in first:
+        at = (events.start[one] + 0.1 * (events.end[one] - events.start[one])) / whole
+        colors[int(events.stage[one])] = shown.page.evaluate(
+            """at => { const canvas = document.querySelector('.pipeline-canvas');
+              const left = 64, right = 8, x = left + at * (canvas.width - left - right);
+              return [...canvas.getContext('2d').getImageData(x, 20, 1, 1).data].slice(0, 3); }""",
+            at,
+        )
+    by_light = sorted(colors.items(), key=lambda item: -sum(item[1]))
+    assert [stage for stage, _ in by_light] == sorted(colors)
+    assert len({tuple(color) for color in colors.values()}) == n_darker + 1
+    assert ("Darker bars" in shown.page.locator(".pipeline-note").inner_text()) == bool(n_darker)
+
+
 def test_below_pixel_size_stacks_are_drawn_and_a_zoom_shows_bars(show):
     shown = show(simulated(n_ranks=8, n_micro_batches=2048))
     assert (shown.data("mode"), shown.data("barsDrawn")) == ("coverage", str(2 * 8 * 2048))

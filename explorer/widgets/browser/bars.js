@@ -2,6 +2,7 @@
 
 const FAINT = 0.26; // opacity of a prediction under measured bars
 const FADED = 0.22; // while others stand out
+const DARKEST = 0.42; // of the last of a rank's stages
 const MOST_RECTANGLES = 6000;
 const NARROWEST_RECTANGLE = 2.5; // pixels, on average; below, coverage of each pixel column says more
 
@@ -22,6 +23,31 @@ function drawRectangles(pen, block, scales, state, inset) {
       pen.rect(left, y + above[i] * part, width, part);
     }
     pen.fill();
+  });
+}
+
+// Which of its rank's stages each stage is, from 0; null where each rank has but one.
+function furtherStages(home) {
+  if (!home.length) return null;
+  const seen = new Map(), nth = home.map((rank) => { const n = seen.get(rank) || 0; seen.set(rank, n + 1); return n; });
+  return { home, nth, most: Math.max(...seen.values()) };
+}
+
+// A rank's further stages are darker, and those of the other direction: else two of its bars bear the same words.
+function drawFurther(pen, block, scales, state, inset) {
+  const { home, nth, most } = state.further, { others, above } = sharedLanes(state, block);
+  eachVisible(block, scales, state, (rank, kind, first, beyond) => {
+    if (state.style.thin[kind]) return;
+    const [y, height] = scales.box(rank, false, inset);
+    for (let i = first; i < beyond; i++) {
+      const stage = block.stage[i], level = nth[stage] + (home[stage] === rank ? 0 : 1);
+      if (!level) continue;
+      const left = Math.max(scales.x(block.start[i]), -2);
+      const right = Math.min(scales.x(block.start[i] + block.duration[i]), scales.width + 2);
+      const gap = right - left > 4 ? 1 : 0, part = height / (others[i] + 1);
+      pen.fillStyle = `rgba(0, 0, 0, ${(DARKEST * Math.min(level / Math.max(most - 1, 1), 1)).toFixed(2)})`;
+      pen.fillRect(left, y + above[i] * part, Math.max(right - left - gap, 0.5), part);
+    }
   });
 }
 
@@ -82,6 +108,7 @@ function drawBars(pen, scales, state, ratio) {
       drawCoverage(pen, block, scales, state, ratio, inset);
     } else {
       drawRectangles(pen, block, scales, state, inset);
+      if (state.further) drawFurther(pen, block, scales, state, inset);
       if (pen.globalAlpha === 1 || state.found) drawLetters(pen, block, scales, state, inset);
     }
   }

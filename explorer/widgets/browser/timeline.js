@@ -13,8 +13,8 @@ function makeState(model) {
 
 // Takes over what of the frame is new; a column that was not sent again is the same object.
 function readFrame(model, state) {
-  const { n_ranks: nRanks, whole, top, title, kinds } = model.get("view"), zoom = model.get("zoom");
-  Object.assign(state, { nRanks, whole, top, title, kinds, marks: model.get("marks"), range: zoom.length ? state.chosen || zoom : whole });
+  const { n_ranks: nRanks, whole, top, title, kinds, home } = model.get("view"), zoom = model.get("zoom");
+  Object.assign(state, { nRanks, whole, top, title, kinds, further: furtherStages(home || []), marks: model.get("marks"), range: zoom.length ? state.chosen || zoom : whole });
   for (const [name, read] of [["predicted", readBlock], ["measured", readBlock], ["lines", readLines], ["gaps", readGaps]]) {
     const packed = model.get(name);
     if (state.sent[name] === packed) continue;
