@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
@@ -39,20 +40,29 @@ def run(arguments: argparse.Namespace) -> int:
             argument="output",
         )
     _check(folder, arguments.output)
-    status = _run(command, surroundings(folder, os.environ))
+    try:
+        status = _run(command, surroundings(folder, os.environ))
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # where nothing was recorded, it is empty
     _tell(folder, arguments.output)
     return status if status >= 0 else _SIGNALLED - status
 
 
 def _check(folder: Path, output: str) -> None:
-    """Refuse a folder that cannot be written to: else the training would run for hours, unrecorded."""
+    """Make the folder, or refuse one that cannot be written to: else the training would run for hours, unrecorded."""
     above = next(one for one in (folder, *folder.parents) if os.path.exists(one))  # noqa: PTH110  raises nothing
     if not above.is_dir():
         came = f"{output!r}, which is a file" if above == folder else f"{output!r}, for {str(above)!r} is a file"
     elif not os.access(above, os.W_OK | os.X_OK):
         came = f"{output!r}, for {str(above)!r} may not be written to"
     else:
-        return
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            came = f"{output!r}, which cannot be made ({error.strerror})"
+        else:
+            return
     raise InputError(f"record writes to a folder; got {came}; try another --output", argument="output")
 
 

@@ -95,8 +95,9 @@ def _bytes(file: Path, largest: int, advice: str) -> bytes:
 
 def _check_size(file: Path, size: int, largest: int, advice: str) -> None:
     if size > largest:
+        amount = f"{size >> 20} MiB" if size >> 20 > largest >> 20 else "more"
         raise InputError(
-            f"a file has at most {largest >> 20} MiB; got {file.name!r} with {size >> 20} MiB; try {advice}",
+            f"a file has at most {largest >> 20} MiB; got {file.name!r} with {amount}; try {advice}",
             argument="path",
         )
 

@@ -75,6 +75,9 @@ class Controls(ipywidgets.VBox):  # type: ignore[misc]
         self.fields["schedule"].control.observe(self._follow_schedule, "value")
         self.fields["n_chunks"].control.observe(self._note_chunks, "value")
         self.fields["forward"].say("of a rank's share, a micro-batch")
+        self.fields["fixed"].say("of every action, besides")
+        self.fields["weight_share"].say("where a schedule splits the backward into I and W")
+        self.fields["overlap_share"].say("of an F begun together with a B; 1: as long as one by one")
         self.fields["update"].say("of a rank, once a step, behind the makespan; a run measures its own")
         self.describe()
 

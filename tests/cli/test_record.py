@@ -98,6 +98,7 @@ def test_signals_reach_the_command(tmp_path, number):
             "record writes to a folder; got 'file', which is a file; try an",
         ),
         (["record", "--output", "file/within", "--", "true"], "got 'file/within', for '"),
+        (["record", "--output", "/proc/within", "--", "true"], "got '/proc/within', which cannot be made ("),
         (["record", "--", "no-such-command"], "got 'no-such-command' (No such file or directory)"),
         (["convert", "nowhere.json", "x.csv"], "got 'nowhere.json' (No such file or directory)"),
     ],
@@ -107,6 +108,7 @@ def test_what_cannot_be_is_one_sentence(capsys, tmp_path, monkeypatch, words, se
     (tmp_path / "file").touch()
     assert main(words) == 2
     assert sentence in capsys.readouterr().err
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_folder_that_may_not_be_written_to_is_refused_before_the_command_runs(capsys, tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 
 import explorer as ex
 from explorer.errors import ExplorerError, InputError
+from explorer.widgets.helps import HELP
 from explorer.widgets.settings import Settings
 
 _NAMES = [field.name for field in fields(Settings)]
@@ -108,5 +109,15 @@ def test_one_rank_needs_no_messages_whatever_their_rule():
     app = ex.explore(n_ranks=1, messages="buffered", run_on_change=False)
     try:
         assert not app.timeline.stale
+    finally:
+        app.close()
+
+
+def test_each_control_says_what_it_is_for():
+    app = ex.explore(run_on_change=False)
+    try:
+        silent = [name for name, field in app.controls.fields.items() if len(field.control.tooltip or "") < 10]
+        assert silent == []
+        assert set(HELP) == {field.control.description for field in app.controls.fields.values()}
     finally:
         app.close()

@@ -1,6 +1,6 @@
 // Bars onto a canvas: rectangles with letters, or how much of each pixel column they cover.
 
-const FAINT = 0.26; // opacity of a prediction under measured bars
+const FAINT = { light: 0.26, dark: 0.4 }; // opacity of a prediction under measured bars
 const FADED = 0.22; // while others stand out
 const DARKEST = 0.42; // of the last of a rank's stages
 const MOST_RECTANGLES = 6000;
@@ -99,7 +99,7 @@ function drawBars(pen, scales, state, ratio) {
   for (const name of ["predicted", "measured"]) {
     const block = state[name];
     if (!block) continue;
-    pen.globalAlpha = (name === "predicted" && state.measured ? FAINT : 1) * (state.found ? FADED : 1);
+    pen.globalAlpha = (name === "predicted" && state.measured ? FAINT[isDark() ? "dark" : "light"] : 1) * (state.found ? FADED : 1);
     const inset = name === "measured" ? 0.05 : 0;
     drawn[name] = eachVisible(block, scales, state, () => {});
     const pixels = (scales.width * state.nRanks) / drawn[name];

@@ -27,6 +27,13 @@ function download(name, blob) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
+const MOST_KEYED = 8; // ranks whose lines' colours are told
+
+function sheetEntries(state) {
+  const ranks = rankEntries(state);
+  return [...kindEntries(state), ...causeEntries(state), ...markEntries(state), ...(ranks.length <= MOST_KEYED ? ranks : [])];
+}
+
 // The picture with its paper and legend, by any pen.
 function drawSheet(pen, state, ratio) {
   const { width, height } = state.pixels, theme = themeOf(state);
@@ -36,7 +43,7 @@ function drawSheet(pen, state, ratio) {
   pen.textAlign = "left";
   pen.textBaseline = "middle";
   let x = state.scales.lanes.left;
-  for (const { text, color, cross } of [...kindEntries(state), ...causeEntries(state), ...markEntries(state)]) {
+  for (const { text, color, cross } of sheetEntries(state)) {
     pen.fillStyle = color;
     if (cross) drawCross(pen, x + 6, HEADER / 2, 5, theme);
     else pen.fillRect(x, HEADER / 2 - 6, 12, 12);
