@@ -151,7 +151,10 @@ def search_options(point: Point, costs: RankShare, memory_limit: float | None) -
         ScheduleError: if the schedule does not exist at `point`.
         CostError: if a cost has the wrong shape.
     """
-    return _search(point, costs, memory_limit).told if "costs" in REGISTRY[point.schedule].options else {}
+    if "costs" not in REGISTRY[point.schedule].options:
+        return {}
+    has_choice = memory_limit is not None or _is_small(point)
+    return _search(point, costs, memory_limit).told if has_choice else {"costs": costs}
 
 
 def _best_graph(point: Point, costs: RankShare, memory_limit: float | None) -> Graph:
