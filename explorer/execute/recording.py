@@ -18,6 +18,7 @@ from explorer.execute.clocks import default_store, find_offset
 from explorer.execute.optimizer_taps import OptimizerTaps, Update
 from explorer.execute.record_log import Log, process_token
 from explorer.execute.record_memory import StepMemory
+from explorer.execute.stages import first_line
 from explorer.execute.stamps import Clock, clock_name, clock_of
 from explorer.execute.taps import Done, Parcel, Stamp, Taps
 
@@ -202,7 +203,7 @@ class Recording:
             result = step(*arguments, **named)
             error = None
         except BaseException as raised:
-            error = f"{type(raised).__name__}: {raised}"[:500]
+            error = first_line(raised.__cause__ or raised)[:500]  # torch words what a layer raised anew
             raise
         finally:
             self._finish(error)

@@ -300,11 +300,22 @@ def test_a_step_that_raises_is_kept_apart_with_its_error(schedule, tmp_path, rai
     with pytest.raises(type(raised)), ex.record(tmp_path, schedule):
         step(schedule, torch.zeros(4, 4).as_subclass(Raising))
     assert attributes(schedule)[2] is before
-    with pytest.warns(
-        UserWarning, match=rf"step 1 broke off on rank 0 \({type(raised).__name__}: .*\) and is left out"
-    ):
+    with pytest.warns(UserWarning, match=rf"step 1 broke off on rank 0 \({type(raised).__name__}.*\) and is left out"):
         trace = ex.load(tmp_path)
     assert trace.steps == [0]
+
+
+def test_a_step_that_a_layer_breaks_off_names_what_that_raised(schedule, tmp_path):
+    def divides(module, arguments):
+        return 1 / 0
+
+    with ex.record(tmp_path, schedule):
+        step(schedule)
+        schedule._stage.submod.register_forward_pre_hook(divides)
+        with pytest.raises(RuntimeError, match="failed to run forward"):
+            step(schedule)
+    with pytest.warns(UserWarning, match=r"step 1 broke off on rank 0 \(ZeroDivisionError: division by zero\)"):
+        ex.load(tmp_path)
 
 
 def test_a_line_that_is_broken_off_loses_one_step(schedule, tmp_path):
