@@ -46,6 +46,18 @@ def test_n_goes_from_one_idle_interval_to_the_next(show):
     assert shown.complaints == []
 
 
+def test_n_passes_over_what_rounding_leaves_between_two_bars(show):
+    trace = simulated()
+    start, end = trace.events.start.copy(), trace.events.end.copy()
+    for rank in range(4):  # the bars of each stand end to end, at places that no power of ten makes whole
+        rows = np.flatnonzero(trace.events.rank == rank)
+        end[rows] = np.cumsum(np.random.default_rng(rank).uniform(1e-3, 1.01e-3, len(rows)))
+        start[rows] = np.concatenate([[0.0], end[rows][:-1]])
+    shown = show(replace(trace, events=replace(trace.events, start=start, end=end), clock="real"))
+    spoken = shown.keys("n")
+    assert not spoken or float(spoken.split(" for ")[1].split(" ms")[0]) > 1e-3
+
+
 def test_question_mark_lists_the_keys(show):
     shown = show(simulated())
     shown.keys("?")

@@ -78,7 +78,7 @@ function placeAt(block, lane, time) {
 
 // Idle intervals of a rank, as [from, to], from the beginning to the last end of all.
 function idleOf(state, block, rank) {
-  const idle = [], tiny = (state.whole[1] - state.whole[0]) * 1e-9;
+  const idle = [], tiny = (state.whole[1] - state.whole[0]) * 1e-6; // measured starts come in 32 bits
   let until = 0;
   for (const i of laneOf(state, block, rank)) {
     if (block.start[i] - until > tiny) idle.push([until, block.start[i]]);
