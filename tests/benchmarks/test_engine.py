@@ -27,12 +27,12 @@ def median_ms(work: Callable[[], Any], *, repeats: int = 7) -> float:
 
 
 def test_sweep_beats_the_reference_by_far(table: Callable[..., None]) -> None:
-    program = ex.schedule("1f1b", n_ranks=8, n_micro_batches=64)
+    program = ex.schedule("1f1b", n_ranks=32, n_micro_batches=256)
     costs = ex.Costs(latency=0.1)
-    assert len(ex.simulate(program, costs).events) == 2 * 8 * 64 + 2 * 7 * 64  # actions and messages
+    assert len(ex.simulate(program, costs).events) == 2 * 32 * 256 + 2 * 31 * 256  # actions and messages
     fast = median_ms(lambda: ex.simulate(program, costs))
     slow = median_ms(lambda: ex.simulate_events(program, costs))
-    table("simulate 1f1b 8×64", {"sweep ms": fast, "event by event ms": slow, "ratio": slow / fast})
+    table("simulate 1f1b 32×256", {"sweep ms": fast, "event by event ms": slow, "ratio": slow / fast})
     assert slow > 3 * fast
 
 
