@@ -152,11 +152,10 @@ def _since_met(network: Network, events: Events, rule: MessageRule, without: Flo
         return None
     posted = events.start - events.wait
     if rule in STREAMED_RULES:  # behind the one before on its stream
+        line = 2 * events.rank.astype(np.int64) + (rule == "two_streams") * (events.stream == Stream.RECEIVE)
         rows = np.flatnonzero(events.stream != Stream.COMPUTE)
-        stream = events.stream[rows] if rule == "two_streams" else np.zeros(len(rows), np.int8)
-        rows = rows[np.lexsort((events.slot[rows], stream, events.rank[rows]))]
-        stream = events.stream[rows] if rule == "two_streams" else np.zeros(len(rows), np.int8)
-        same = (events.rank[rows[1:]] == events.rank[rows[:-1]]) & (stream[1:] == stream[:-1])
+        rows = rows[np.lexsort((events.slot[rows], line[rows]))]
+        same = line[rows[1:]] == line[rows[:-1]]
         behind, before = rows[1:][same], rows[:-1][same]
         posted[behind] = np.maximum(posted[behind], events.end[before])
     source, target = (one[network.links.messages] for one in (ends.source, ends.target))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from explorer.core import Costs, MessageRule, Program, Trace, graph_of
 from explorer.simulate.layout import MessageTimes, check_costs, lay_out, slot_times
-from explorer.simulate.meetings import trace_of_meetings
+from explorer.simulate.meetings import messages_meet, trace_of_meetings
 from explorer.simulate.memory import modelled_memory
 from explorer.simulate.plan import sweep_steps
 from explorer.simulate.reference import simulate_events
@@ -43,7 +43,7 @@ def simulate(program: Program, costs: Costs | None = None, *, messages: MessageR
         33.0
     """
     costs = check_costs(costs)
-    if messages is not None:
+    if messages is not None and messages_meet(program, messages):
         return trace_of_meetings(program, costs, messages, sweep_steps)
     graph = graph_of(program)
     start, end, moved = time_slots(graph, costs, costs.slot_seconds(program))

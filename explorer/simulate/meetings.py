@@ -18,6 +18,7 @@ from explorer.core import (
     Program,
     Stream,
     Trace,
+    check_rule,
     graph_of,
     is_message,
     meetings_of,
@@ -45,10 +46,20 @@ def trace_of_meetings(program: Program, costs: Costs, rule: MessageRule, solve: 
     return Trace(_lay_out(meetings, costs, times), program, memory, costs, messages=rule)
 
 
+def messages_meet(program: Program, rule: MessageRule) -> bool:
+    """Whether there are messages to meet by a rule: a program of one rank neither has nor needs any.
+
+    Raises:
+        InputError: if there is no such rule.
+    """
+    check_rule(rule)
+    return bool(is_message(program).any()) or len(graph_of(program).messages) > 0
+
+
 @lru_cache(maxsize=4)
 def _kept(program: Program, rule: MessageRule) -> Meetings:
     meetings = meetings_of(program, rule)
-    if not is_message(program).any() and len(graph_of(program).messages):
+    if not is_message(program).any():
         raise ProgramError(
             f"messages meet by the rule {rule!r} where there are some; this program has none; "
             "add them with explorer.add_messages"

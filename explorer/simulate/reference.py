@@ -5,7 +5,7 @@ from __future__ import annotations
 from explorer.core import Costs, MessageRule, Program, Trace, graph_of
 from explorer.simulate.engine import run_events
 from explorer.simulate.layout import check_costs, lay_out
-from explorer.simulate.meetings import trace_of_meetings
+from explorer.simulate.meetings import messages_meet, trace_of_meetings
 from explorer.simulate.memory import modelled_memory
 from explorer.simulate.timing import time_events
 
@@ -24,7 +24,7 @@ def simulate_events(program: Program, costs: Costs | None = None, *, messages: M
         InputError: if there is no such rule of messages.
     """
     costs = check_costs(costs)
-    if messages is not None:
+    if messages is not None and messages_meet(program, messages):
         return trace_of_meetings(program, costs, messages, run_events)
     graph = graph_of(program)
     start, end, moved = time_events(graph, costs, costs.slot_seconds(program))

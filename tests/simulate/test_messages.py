@@ -156,6 +156,8 @@ def test_a_rule_needs_messages_and_a_name() -> None:
 
 @pytest.mark.parametrize("rule", ["rendezvous", "buffered", "ordered", "two_streams", "coalesced"])
 def test_a_program_that_needs_no_messages_runs_under_every_rule(rule):
-    program = ex.add_messages(ex.schedule("1f1b", n_ranks=1, n_micro_batches=4))
-    assert ex.simulate(program, messages=rule).makespan == 12
-    assert not ex.check_messages(program, rule).hangs
+    for name, makespan in (("1f1b", 12), ("forward_only", 4)):
+        program = ex.add_messages(ex.schedule(name, n_ranks=1, n_micro_batches=4))
+        assert ex.simulate(program, messages=rule).makespan == makespan
+        assert ex.simulate_events(program, messages=rule).makespan == makespan
+        assert not ex.check_messages(program, rule).hangs
