@@ -91,6 +91,8 @@ def _plan(turns: npt.NDArray[np.int8], line: _Line, overfull: bool, hesitant: bo
     for rank in range(n_ranks):
         while line.planned[rank, _W] < n:
             _put(line, rank, _W)
+        if line.planned[rank, _ALL] < 3 * n:
+            line.totals[_FAILED] = 1.0
 
 
 @part
@@ -111,9 +113,9 @@ def _warm_up(line: _Line, overfull: bool) -> None:
         line.planned[rank, _WANTED] = more
         back = max(until, arrives) + line.cost[_I, rank]
     for rank in range(1, n_ranks):
-        most = line.planned[rank - 1, _WANTED] - 1
-        while line.planned[rank, _WANTED] > max(most, 0) and 1 + line.planned[rank, _WANTED] < n:
-            line.planned[rank, _WANTED] -= 1
+        before, most = line.planned[rank - 1, _WANTED], line.planned[rank, _WANTED]
+        if 1 + before < n or 1 + most < n:  # not both through with all
+            line.planned[rank, _WANTED] = min(most, max(before - 1, 0))
     for rank in range(n_ranks):
         for _ in range(line.planned[rank, _WANTED]):
             _put(line, rank, _F)

@@ -6,7 +6,7 @@ import numpy as np
 
 from explorer.core import Costs, Kind, Placement, Program, RankShare
 from explorer.errors import ScheduleError, shown
-from explorer.schedules.expected import Expected, Floats, expect
+from explorer.schedules.expected import Expected, Floats, even, expect
 from explorer.schedules.line_search import search
 from explorer.schedules.memory_limit import check_limit, refuse_limit
 from explorer.schedules.recipe import check_counts, one_stage_a_rank, one_stage_order
@@ -36,7 +36,10 @@ def searched(
     expected = expect(costs, placement)
     enough = times_1f1b * n_ranks * float(expected.bytes.max())
     limit = check_limit(memory_limit, enough)
-    found = search(_table(expected, _check_share(weight_share)), limit, n_micro_batches)
+    share = _check_share(weight_share)
+    found = search(_table(expected, share), limit, n_micro_batches)
+    if found is None:  # greedy by uneven costs it may run into a dead end
+        found = search(_table(even(expected), share), limit, n_micro_batches)
     if found is None:
         raise refuse_limit(name, limit, enough)
     orders = [one_stage_order(rank, _KINDS[turns]) for rank, turns in enumerate(found)]

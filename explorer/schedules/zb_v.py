@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from explorer.core import Costs, Placement, Program, RankShare
-from explorer.schedules.expected import expect
+from explorer.schedules.expected import even, expect
 from explorer.schedules.legs import by_leg, program_of_legs
 from explorer.schedules.limits import check_dialect
 from explorer.schedules.memory_limit import check_limit, refuse_limit
@@ -52,11 +52,12 @@ def zb_v(
     if dialect == "torch":
         legs = [_torch_order(rank, n_ranks, n_micro_batches) for rank in range(n_ranks)]
         return program_of_legs("zb_v", legs, n_micro_batches)
-    seconds, message, held = by_leg(expect(costs, Placement.v_shaped(n_ranks)))
+    expected = expect(costs, Placement.v_shaped(n_ranks))
+    seconds, message, held = by_leg(expected)
     limit = check_limit(memory_limit, 2 * n_ranks * float(held.max()))
     found = search(seconds, message, held, limit, n_micro_batches)
-    if found is None:  # greedy by uneven costs it may run into a dead end, which even ones do not have
-        found = search(np.ones_like(seconds), np.zeros_like(message), held, limit, n_micro_batches)
+    if found is None:  # greedy by uneven costs it may run into a dead end
+        found = search(*by_leg(even(expected)), limit, n_micro_batches)
     if found is None:
         raise refuse_limit("zb_v", limit, 2 * n_ranks * float(held.max()))
     return program_of_legs("zb_v", list(found), n_micro_batches)

@@ -148,3 +148,19 @@ def test_a_search_takes_every_cost_and_does_no_worse_than_told_none(name, cost, 
     assert found["makespan"] <= ex.simulate(program, share.for_program(program)).makespan * (1 + 1e-9)
     program = ex.schedule(name, n_ranks=4, n_micro_batches=8, costs=share)  # nor does it refuse them by itself
     assert program.n_actions == ex.schedule(name, n_ranks=4, n_micro_batches=8).n_actions
+
+
+@pytest.mark.parametrize("name", ["zb_1p", "zb_2p", "zb_v"])
+def test_a_search_finds_a_whole_order_whatever_the_shares(name):
+    # a rank behind was given all its forwards though the one before it had not, and that one never got its last
+    draw = np.random.default_rng(3)
+    cases = [(6, 8, [1.17, 1.94, 1.04, 1.04, 1.36, 1.8])]
+    for _ in range(100):
+        n_ranks = int(draw.choice([2, 4, 6]))
+        cases.append((n_ranks, int(draw.choice([4, 8, 12])), draw.uniform(1, draw.choice([1.1, 1.5, 2.0]), n_ranks)))
+    for n_ranks, n_micro_batches, forward in cases:
+        costs = ex.Costs.per_rank_share(forward=list(forward), activation_bytes=1000)
+        numbers = {"n_ranks": n_ranks, "n_micro_batches": n_micro_batches}
+        for limit in (None, 1e9):
+            program = ex.schedule(name, costs=costs, memory_limit=limit, **numbers)
+            assert ex.check(program) is program
