@@ -298,7 +298,7 @@ class Held(nn.Linear):
 
 def made_by(make) -> nn.Module:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # torch's, of its own parts
+        warnings.simplefilter("ignore")  # torch's, of its own parts
         return make(nn.Linear(8, 8))
 
 
