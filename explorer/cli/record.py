@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
             "try another --output",
             argument="output",
         )
-    _check(folder, arguments.output)
+    _make(folder, arguments.output)
     try:
         status = _run(command, surroundings(folder, os.environ))
     finally:
@@ -49,20 +49,17 @@ def run(arguments: argparse.Namespace) -> int:
     return status if status >= 0 else _SIGNALLED - status
 
 
-def _check(folder: Path, output: str) -> None:
+def _make(folder: Path, output: str) -> None:
     """Make the folder, or refuse one that cannot be written to: else the training would run for hours, unrecorded."""
-    above = next(one for one in (folder, *folder.parents) if os.path.exists(one))  # noqa: PTH110  raises nothing
-    if not above.is_dir():
-        came = f"{output!r}, which is a file" if above == folder else f"{output!r}, for {str(above)!r} is a file"
-    elif not os.access(above, os.W_OK | os.X_OK):
-        came = f"{output!r}, for {str(above)!r} may not be written to"
-    else:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            came = f"{output!r}, which cannot be made ({error.strerror})"
-        else:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
             return
+        came = f"{output!r}, which may not be written to"
+    except FileExistsError:
+        came = f"{output!r}, which is a file"
+    except OSError as error:
+        came = f"{output!r}, which cannot be made ({error.strerror})"
     raise InputError(f"record writes to a folder; got {came}; try another --output", argument="output")
 
 

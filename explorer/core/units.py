@@ -21,10 +21,10 @@ class Unit(NamedTuple):
 
     def show(self, value: float) -> str:
         """`value`, in seconds or bytes, with four digits and the unit."""
-        return f"{plain(value * self.factor)} {self.name}".rstrip()
+        return f"{in_digits(value * self.factor)} {self.name}".rstrip()
 
 
-def plain(value: float, digits: int = 4) -> str:
+def in_digits(value: float, digits: int = 4) -> str:
     """`value` with so many digits; one that needs more before its point has them all, and no power of ten."""
     text = f"{value:.{digits}g}"
     return f"{value:.0f}" if "e+" in text and abs(value) < _LARGE else text

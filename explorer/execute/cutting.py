@@ -31,6 +31,7 @@ def cut(model: Any, n_stages: int, *, split_points: Sequence[str] | None, sample
     whole = _copy(model)
     _refuse_patched(whole)
     _refuse_unmade(whole)
+    _refuse_sparse(whole)
     layers = layers_of(whole)
     if layers is None and n_stages == 1 and not split_points:
         return CutModel(whole, [whole], [dict(whole.named_parameters())])
@@ -106,16 +107,21 @@ def _refuse_patched(whole: nn.Module) -> None:
             came = f"the module {called} has one of its own; give it a class, or a forward hook"
         elif isinstance(module, torch.jit.ScriptModule):
             came = f"the module {called} is scripted, and tells nobody when it runs; give the one it was made of"
-        elif getattr(module, "sparse", False) is True and isinstance(module, (nn.Embedding, nn.EmbeddingBag)):
-            raise ModelError(
-                f"gradients are measured and compared as dense ones; {called} has sparse=True; give it sparse=False",
-                argument="model",
-            )
         else:
             continue
         raise ModelError(
             f"a run works on a copy of the model, so each forward must be its class's; {came}", argument="model"
         )
+
+
+def _refuse_sparse(whole: nn.Module) -> None:
+    for name, module in whole.named_modules():
+        if isinstance(module, (nn.Embedding, nn.EmbeddingBag)) and module.sparse:
+            raise ModelError(
+                f"gradients are measured and compared as dense ones; {name or type(module).__name__} has sparse=True; "
+                "give it sparse=False",
+                argument="model",
+            )
 
 
 def _refuse_unmade(whole: nn.Module) -> None:

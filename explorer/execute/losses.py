@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import torch
 
 from explorer.errors import ModelError
+from explorer.execute.autograd_graph import nodes_behind
 from explorer.execute.checks import Loss, Values
 
 _AnyLoss = TypeVar("_AnyLoss")
@@ -65,18 +66,8 @@ def own_copy(loss: _AnyLoss) -> _AnyLoss:
 
 def _parameters_besides(value: torch.Tensor, ways_in: set[Any], outputs: Values) -> list[torch.Tensor]:
     """Leaves that `value` depends on by another way than through the model's outputs."""
-    found, seen = [], set(ways_in)
-    ahead = [value.grad_fn] if value.grad_fn is not None else []
-    while ahead:
-        node = ahead.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        leaf = getattr(node, "variable", None)
-        if leaf is not None and not any(leaf is output for output in outputs):
-            found.append(leaf)
-        ahead += [before for before, _ in node.next_functions if before is not None]
-    return found
+    leaves = (getattr(node, "variable", None) for node in nodes_behind(value.grad_fn, stop=ways_in))
+    return [leaf for leaf in leaves if leaf is not None and not any(leaf is output for output in outputs)]
 
 
 def _tensors_of(output: Any) -> Values:

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from explorer.execute.autograd_graph import nodes_behind
+
 Unled = Mapping[int, GradientEdge]
 
 
@@ -20,7 +22,7 @@ def unled(outputs: Sequence[Any], inputs: Sequence[Any]) -> Unled:
     """Place → edge of each of the `outputs` that has a gradient, and not because of any of the `inputs`."""
     ends = {get_gradient_edge(one).node for one in inputs if _learns(one)}
     learning = {place: get_gradient_edge(one) for place, one in enumerate(outputs) if _learns(one)}
-    return {place: edge for place, edge in learning.items() if not _reaches(edge.node, ends)}
+    return {place: edge for place, edge in learning.items() if ends.isdisjoint(nodes_behind(edge.node))}
 
 
 def backward_of(found: Unled, gradients: Sequence[torch.Tensor | None] | None, weights: Sequence[torch.Tensor]) -> None:
@@ -39,19 +41,6 @@ def backward_of(found: Unled, gradients: Sequence[torch.Tensor | None] | None, w
 
 def _learns(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
-
-
-def _reaches(node: Any, ends: set[Any]) -> bool:
-    """Whether one of the `ends` lies on a way from `node`."""
-    ahead, seen = [node], {node}
-    while ahead and ends:
-        one = ahead.pop()
-        if one in ends:
-            return True
-        fresh = {before for before, _ in one.next_functions if before is not None} - seen
-        seen |= fresh
-        ahead += fresh
-    return False
 
 
 class _Alias(torch.autograd.Function):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from explorer.core.units import Unit, bytes_unit, plain, time_unit
+from explorer.core.units import Unit, bytes_unit, in_digits, time_unit
 
-__all__ = ["Unit", "bytes_unit", "plain", "time_unit"]
+__all__ = ["Unit", "bytes_unit", "in_digits", "time_unit"]

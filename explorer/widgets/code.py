@@ -99,9 +99,9 @@ def _run(settings: Settings, ran: Trace) -> list[str]:
         *([f"links=ex.Costs({', '.join(links)})"] if links else []),
         *([f"faults=[{', '.join(faults)}]"] if faults else []),
     ]
-    sizes = {"n_stages": "program.n_stages", "n_micro_batches": settings.n_micro_batches}
     if settings.model in READY_MODELS:
-        made = _call("model = ex.ready_model", _text(settings.model), *(f"{name}={of}" for name, of in sizes.items()))
+        sizes = ["n_stages=program.n_stages", f"n_micro_batches={settings.n_micro_batches}"]
+        made = _call("model = ex.ready_model", _text(settings.model), *sizes)
         model = ["model.layers", "model.batch", "loss=model.loss", "optimizer=model.optimizer"]
     else:
         made, model = "# model, batch and loss as you gave them to the app", ["model", "batch", "loss=loss"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from explorer.analysis import peak_bytes
 from explorer.core import Kind, Trace
 from explorer.core.metrics import step_seconds
-from explorer.figures.units import Unit, bytes_unit, plain, time_unit
+from explorer.figures.units import Unit, bytes_unit, in_digits, time_unit
 from explorer.widgets.reference import Against
 
 _MOST_RANKS = 8
@@ -87,13 +87,13 @@ def _peak_memory(traces: Sequence[Trace], against: Against | None) -> list[Numbe
         return []
     peaks = [peak_bytes(trace) for trace in traces]
     unit = bytes_unit(max(float(peak.max(initial=0)) for peak in peaks))
-    texts = [_few([plain(held * unit.factor, 3) for held in peak.tolist()]) for peak in peaks]
+    texts = [_few([in_digits(held * unit.factor, 3) for held in peak.tolist()]) for peak in peaks]
     if len(texts) > 1:
         return [Number("peak memory", [f"{texts[0]} predicted", f"{texts[1]} measured"], f"{unit.name}, by rank")]
     now = Number("peak memory", texts, f"{unit.name}, by rank")
     if against is None or not len(against.trace.memory):
         return [now]
-    before = _few([plain(held * unit.factor, 3) for held in peak_bytes(against.trace).tolist()])
+    before = _few([in_digits(held * unit.factor, 3) for held in peak_bytes(against.trace).tolist()])
     return [_difference(now, before, against, traces[0], unit)]
 
 
@@ -105,7 +105,7 @@ def _with_optimizer(predicted: Trace, unit: Unit) -> list[Number]:
 
 
 def _idle(trace: Trace, unit: Unit) -> str:
-    return _few([plain(idle * unit.factor, 3) for idle in trace.idle_per_rank.tolist()])
+    return _few([in_digits(idle * unit.factor, 3) for idle in trace.idle_per_rank.tolist()])
 
 
 def _few(values: Sequence[object]) -> str:

@@ -97,7 +97,7 @@ def test_signals_reach_the_command(tmp_path, number):
             ["record", "--output", "file", "--", "true"],
             "record writes to a folder; got 'file', which is a file; try an",
         ),
-        (["record", "--output", "file/within", "--", "true"], "got 'file/within', for '"),
+        (["record", "--output", "file/within", "--", "true"], "got 'file/within', which cannot be made (Not a dir"),
         (["record", "--output", "/proc/within", "--", "true"], "got '/proc/within', which cannot be made ("),
         (["record", "--", "no-such-command"], "got 'no-such-command' (No such file or directory)"),
         (["convert", "nowhere.json", "x.csv"], "got 'nowhere.json' (No such file or directory)"),
@@ -113,7 +113,7 @@ def test_what_cannot_be_is_one_sentence(capsys, tmp_path, monkeypatch, words, se
 
 def test_a_folder_that_may_not_be_written_to_is_refused_before_the_command_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
-    assert main(["record", "--output", f"{tmp_path}/traces", "--", "touch", f"{tmp_path}/ran"]) == 2
+    assert main(["record", "--output", str(tmp_path), "--", "touch", f"{tmp_path}/ran"]) == 2
     assert "may not be written to; try another --output" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
